@@ -17,7 +17,7 @@ import time
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -131,24 +131,20 @@ SERIES_FORMAT = "cmixup series 1"
 FORMAT = 3  # of a run's folder, in its report and its `DONE`: that lists sizes and SHA-256
 
 
-class Listed(NamedTuple):
-    """A file's size in bytes and its SHA-256, as hexadecimal text."""
-
-    size: int
-    sha256: str
-
-
 def done_text(files: Iterable[Path]) -> str:
     """Return the text of a `DONE` that lists these files."""
-    listed = {path.name: Listed(path.stat().st_size, sha256_of(path))._asdict() for path in files}
+    listed = {path.name: {"size": path.stat().st_size, "sha256": sha256_of(path)} for path in files}
     return json.dumps({"format": FORMAT, "files": listed})
 
 
-def listed_files(folder: Path) -> dict[str, Listed]:
-    """Return the entries of a run's `DONE` by the files' names, or raise `InputError` if it is no list of files."""
+def listed_files(folder: Path) -> dict[str, tuple[int, str]]:
+    """Return size in bytes and SHA-256 of the files that a run's `DONE` lists, or raise `InputError` if it is no list.
+
+    The SHA-256 is hexadecimal text.
+    """
     try:
         files = json.loads((folder / DONE).read_text())["files"]
-        return {name: Listed(int(entry["size"]), str(entry["sha256"])) for name, entry in files.items()}
+        return {name: (int(entry["size"]), str(entry["sha256"])) for name, entry in files.items()}
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         raise InputError(f"{folder / DONE} is no list of files") from None
 
@@ -160,9 +156,9 @@ def checked(path: Path) -> Path:
     listed = listed_files(path.parent)
     if path.name not in listed:
         raise InputError(f"{path} is not among the files that {DONE} lists")
-    if (digest := sha256_of(path)) != listed[path.name].sha256:
+    if (digest := sha256_of(path)) != (wanted := listed[path.name][1]):
         raise InputError(
-            f"{path} is damaged: it has SHA-256 {digest[:12]}..., and {DONE} says {listed[path.name].sha256[:12]}...; "
+            f"{path} is damaged: it has SHA-256 {digest[:12]}..., and {DONE} says {wanted[:12]}...; "
             "rerun=true trains the run again"
         )
     return path

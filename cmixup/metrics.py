@@ -97,7 +97,7 @@ def r(prediction: Tensor, target: Tensor) -> Tensor:
     A constant prediction has no correlation and counts as 0. The result is NaN where no label dimension varies.
     """
     prediction, target = (values.mT for values in _matched(prediction, target))
-    constant, varies = _same(prediction), ~_same(target)
+    constant, varies = (prediction == prediction[..., :1]).all(dim=-1), (target != target[..., :1]).any(dim=-1)
     f = prediction - _mean(prediction)[..., None]
     y = target - _mean(target)[..., None]
     scale = _sqrt(_sum(f.square())) * _sqrt(_sum(y.square()))
@@ -287,11 +287,6 @@ def _standardised(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 def _elementwise(function: Callable[[float], float], values: Tensor) -> Tensor:
     """Return a function of every value: the C library's, as PyTorch's own (also its root, MKL's) vary by processor."""
     return values.new_tensor(list(map(function, values.flatten().tolist()))).reshape(values.shape)
-
-
-def _same(values: Tensor) -> Tensor:
-    """Return whether all values along the last axis are equal; NaN equals nothing."""
-    return (values == values[..., :1]).all(dim=-1)
 
 
 def _mean(values: Tensor) -> Tensor:

@@ -8,7 +8,6 @@ of the reproduction: load their runs in a checkout, or with one on PYTHONPATH.
 
 import importlib
 import inspect
-import itertools
 import json
 import os
 import sys
@@ -45,7 +44,6 @@ READERS = {
     ARRAYS_FORMAT: "cmixup.inputs.arrays.ArrayPreprocessing",
     SERIES_FORMAT: "cmixup.tables.series.SeriesPreprocessing",
 }
-MOST_FOLDERS = 5000  # that are looked into for runs where there is none
 
 
 @dataclass(frozen=True)
@@ -140,7 +138,7 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu", *, trust: b
         raise InputError(f"folder must be a path, got {format_value(folder)}") from None
     place = usable_device(device)
     if not os.path.isfile(folder / DONE):  # noqa: PTH113, a name that is too long is none
-        raise InputError(f"run {folder} is not a finished run's folder{_inside(folder)}")
+        raise InputError(f"run {folder} is not a finished run's folder: it holds no {DONE}")
     if not (folder / MODEL).is_file():
         raise InputError(f"run {folder} has no {MODEL}: an earlier version made it; train it again with rerun=true")
     given = _read_json(folder / MODEL)
@@ -229,14 +227,3 @@ def usable_device(device: Any) -> torch.device:
     except (RuntimeError, TypeError, AssertionError, NotImplementedError, ValueError):
         pass
     raise InputError(f"device must be one that this machine has, such as cpu or cuda:0, got {format_value(device)}")
-
-
-def _inside(folder: Path) -> str:
-    """Return the state of a folder without a run in words: missing, unfinished, or the parent of runs."""
-    if not os.path.isdir(folder):  # noqa: PTH112, as above
-        return ": no such folder"
-    walked = itertools.islice(os.walk(folder), MOST_FOLDERS)
-    runs = sorted(Path(here).relative_to(folder).as_posix() for here, _, files in walked if DONE in files)
-    if not runs:
-        return f": it holds no {DONE}"
-    return f"; below it are {', '.join(runs[:3])}{f' and {len(runs) - 3} more' if len(runs) > 3 else ''}"

@@ -172,16 +172,6 @@ def dropout(x: Tensor, p: float, training: bool) -> Tensor:
     return x * torch.empty_like(x).bernoulli_(1 - p, generator=generator_for(x.device)).div_(1 - p)
 
 
-@contextlib.contextmanager
-def drawn_again() -> Iterator[None]:
-    """Put the generators of this thread back, after the block, to where they were before it."""
-    draws = _USED.get()
-    state = draws.state_dict() if draws else {}
-    yield
-    if draws:
-        draws.load_state_dict(state)
-
-
 def has_dropout(module: nn.Module) -> bool:
     """Return whether a module is one of PyTorch's that draw in training, by itself and not by those inside it."""
     random = (nn.modules.dropout._DropoutNd, nn.RReLU, nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)  # noqa: SLF001

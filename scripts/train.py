@@ -46,11 +46,7 @@ def run_training(cfg: DictConfig) -> float:
     if job.pending:
         print_once(f"{name}: {line}" for line in job.dataset.problems())
     with ProgressDisplay(job.epochs, f"training {len(job.pending)} seed{'s' * (len(job.pending) != 1)}") as board:
-        execute_together(
-            [job],
-            lambda epoch, rows: board.show(label, epoch, epochs, rows[0]),
-            lambda step, steps: board.show(label, step, steps),
-        )
+        execute_together([job], lambda epoch, rows: board.show(label, epoch, epochs, rows[0]))
     for line in bandwidth_warnings(job):
         print(line, file=sys.stderr)
     reports = [RunFolder(job.run_folder(seed)).report() for seed in job.seeds]

@@ -14,7 +14,7 @@ import torch
 
 from cmixup import files
 from cmixup.errors import InputError
-from cmixup.files import DONE, Listed, checked, done_text, listed_files, read_tensors, write_atomically
+from cmixup.files import DONE, checked, done_text, listed_files, read_tensors, write_atomically
 
 
 @pytest.mark.parametrize("content", ["text ä\n", b"\x00bytes"])
@@ -101,10 +101,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_what_is_listed_reads_back(folder: Path) -> None:
-    expected = {
-        "a": Listed(3, hashlib.sha256(b"one").hexdigest()),
-        "b": Listed(5, hashlib.sha256(b"three").hexdigest()),
-    }
+    expected = {"a": (3, hashlib.sha256(b"one").hexdigest()), "b": (5, hashlib.sha256(b"three").hexdigest())}
     assert listed_files(folder) == expected
     assert json.loads((folder / DONE).read_text())["format"] == 3
 

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from cmixup.methods.erm import ERM
 from cmixup.networks.fcn3 import FCN3
-from cmixup.seeding import Streams, drawn_again, dropout, generator_for, may_draw, torch_seed
+from cmixup.seeding import Streams, dropout, generator_for, may_draw, torch_seed
 from cmixup.sklearn import TabularRegressor
 from cmixup.training.trainer import train
 from models.tabm import TabM
@@ -77,15 +77,6 @@ def test_inner_blocks_and_generators_that_are_given_have_their_way() -> None:
     assert generator_for(torch.device("cpu")) is None
     with torch_seed(0):
         assert torch.rand(2, device="meta").is_meta
-
-
-def test_what_is_drawn_again_is_the_same() -> None:
-    with torch_seed(1):
-        with drawn_again():
-            first = torch.rand(2)
-        assert torch.equal(torch.rand(2), first)
-    with drawn_again():
-        pass
 
 
 class Foreign(nn.Module):

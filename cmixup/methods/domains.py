@@ -39,9 +39,6 @@ class DomainMethod(Method):
         """Return domains `(..., B)` as their places 0, 1, ... among the ascending training domains."""
         return torch.searchsorted(self.domain_ids, domain.contiguous())
 
-    def diagnostics(self) -> dict[str, float | str]:
-        return {"n_domains": float(self.domain_ids.shape[-1])}
-
 
 class DomainBatchMethod(DomainMethod):
     """A `DomainMethod` whose batches hold `groups` domains with as many rows of each, `min_rows` or more.

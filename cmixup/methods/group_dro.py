@@ -58,7 +58,7 @@ class GroupDRO(DomainMethod):
         return descend(loss, stack.optimizer)
 
     def diagnostics(self) -> dict[str, float | str]:
-        return super().diagnostics() | {"largest_weight": float(self.log_q.exp().max())}
+        return {"largest_weight": float(self.log_q.exp().max())}
 
     def _weigh(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
         errors = self.errors(model(batch.x), batch.y)

@@ -41,8 +41,7 @@ class InputNoise(ERM):
         return {"noise_std": width, "seed": step_seeds(order.sizes, streams.mixing)}
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        if batch.rng is None:
-            raise InputError("method InputNoise needs the draw 'seed', and the batch has none")
+        assert batch.rng is not None  # drawn by `seed`
         width = batch.draws["noise_std"]
         noise = batch.rng.normal(batch.x) * width.reshape(*width.shape, *[1] * (batch.x.ndim - width.ndim))
         return self.error(model(batch.x + noise), batch.y)

@@ -16,10 +16,9 @@ from cmixup.pairing.decay import Exponential, Threshold
 from cmixup.pairing.support import SupportPairing
 from cmixup.seeding import Streams
 from cmixup.training.batch import EpochBatches
-from cmixup.training.model_stack import KeepsState
 
 
-class LocalMetaMix(KeepsState, MetaMix):
+class LocalMetaMix(MetaMix):
     """`MetaMix` with a weight for each query that decreases with the distance to its partner.
 
     Args:
@@ -27,14 +26,11 @@ class LocalMetaMix(KeepsState, MetaMix):
         pairing, lam, inner, layer: see `MetaMix`.
     """
 
-    kept_state = ("_pairs", "_weight")
-
     def __init__(
         self, form: Threshold | Exponential, pairing: SupportPairing, lam: Lam, inner: InnerLoop, layer: str = "input"
     ):
         super().__init__(pairing, lam, inner, layer)
         self.form = form
-        self._pairs, self._weight = 0, 0.0
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         super().fit(data, model, streams)
@@ -45,10 +41,4 @@ class LocalMetaMix(KeepsState, MetaMix):
         drawn = super().draw(order, streams)
         distances = self.pairing.tasks.distances(order.index)
         distance = np.take_along_axis(distances, drawn["pair"][:, :, None], axis=2)[:, :, 0]
-        weight = np.asarray(self.form(order.index, distance), dtype=np.float32)
-        self._pairs += weight.size
-        self._weight += float(weight.sum(dtype=np.float64))
-        return drawn | {"weight": weight}
-
-    def diagnostics(self) -> dict[str, float | str]:
-        return {"kept_fraction": self._weight / self._pairs} if self._pairs else {}
+        return drawn | {"weight": np.asarray(self.form(order.index, distance), dtype=np.float32)}

@@ -4,9 +4,9 @@ Differences from the original code: the weights are applied, to the loss of each
 theirs (the image scripts' model hands back ones, so they train plain mixup; the notebook multiplies a loss that is
 already averaged); distances are measured on standardised inputs; the threshold is a quantile of the training pairs'
 distances; the configuration draws partners from the whole training set (the pairing `Permutation` is the original's);
-labels are regression targets, mixed as values; the batch keeps its size, so fewer pairs count in a step
-(`kept_fraction`). A step in which no pair survives leaves the weights as they are; the optimiser's moments decay as by
-a zero gradient, for a model of a stack as for one alone. Its loss counts as 0 in `train_loss`.
+labels are regression targets, mixed as values; the batch keeps its size, so fewer pairs count in a step. A step in
+which no pair survives leaves the weights as they are; the optimiser's moments decay as by a zero gradient, for a model
+of a stack as for one alone. Its loss counts as 0 in `train_loss`.
 """
 
 import numpy as np
@@ -21,11 +21,11 @@ from cmixup.pairing.base import Pairing
 from cmixup.pairing.decay import Decay
 from cmixup.pairing.flat import Standardised
 from cmixup.seeding import Streams
-from cmixup.training.batch import Batch, EpochBatches, join_draws
-from cmixup.training.model_stack import KeepsState, ModelStack
+from cmixup.training.batch import Batch, EpochBatches
+from cmixup.training.model_stack import ModelStack
 
 
-class LocalMixup(KeepsState, Mix):
+class LocalMixup(Mix):
     """`Mix` with weights that decrease with the distance of a pair's inputs: `sum_b w_b l_b / max(sum_b w_b, tiny)`.
 
     Args:
@@ -34,13 +34,10 @@ class LocalMixup(KeepsState, Mix):
     """
 
     per_run = ("pairing", "lam", "form")
-    kept_state = ("_pairs", "_steps", "_empty_steps", "_weight")
 
     def __init__(self, form: Decay, pairing: Pairing, lam: Lam, layer: str = "input", mixing: Mixing | None = None):
         super().__init__(pairing, lam, layer, mixing)
         self.form = form
-        self._pairs = self._steps = self._empty_steps = 0
-        self._weight = 0.0
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         self.check_partners("Local Mixup")
@@ -52,13 +49,7 @@ class LocalMixup(KeepsState, Mix):
         """Return the draws of `Mix` and `weight: (M,)` float32 of every row."""
         drawn = super().draw(order, streams)
         distance = self.inputs.between(order.index, drawn["partner"])
-        weight = np.asarray(self.form(order.index, distance), dtype=np.float32)
-        starts = np.cumsum(order.sizes) - order.sizes
-        self._pairs += len(weight)
-        self._weight += float(weight.sum(dtype=np.float64))
-        self._steps += len(starts)
-        self._empty_steps += int((np.add.reduceat(weight, starts) == 0).sum())
-        return join_draws({"the parts of Mix": drawn, "method LocalMixup": {"weight": weight}})
+        return drawn | {"weight": np.asarray(self.form(order.index, distance), dtype=np.float32)}
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         """Take a step with those models that have at least one pair with weight."""
@@ -73,8 +64,3 @@ class LocalMixup(KeepsState, Mix):
                 of_model = empty.reshape(empty.shape + (1,) * (old.ndim - empty.ndim))
                 parameter.copy_(torch.where(of_model, old, parameter))
         return loss
-
-    def diagnostics(self) -> dict[str, float | str]:
-        if not self._pairs:
-            return {}
-        return {"kept_fraction": self._weight / self._pairs, "empty_steps": self._empty_steps / self._steps}

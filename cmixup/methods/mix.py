@@ -14,7 +14,7 @@ from cmixup.mixing.lam import Lam
 from cmixup.mixing.linear import Linear, interpolate
 from cmixup.pairing.base import Pairing
 from cmixup.seeding import Streams
-from cmixup.training.batch import Batch, EpochBatches, join_draws, step_seeds
+from cmixup.training.batch import Batch, EpochBatches, step_seeds
 from cmixup.training.losses import LOSSES
 from cmixup.training.method import Method
 from cmixup.training.model_stack import ModelStack
@@ -88,12 +88,8 @@ class Mix(Method):
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return partner or candidates, lambda, the mixing's draws, and `layer: (M,)` if there are several."""
-        parts = {
-            f"pairing {type(self.pairing).__name__}": self.pairing.named_draws(order, streams.partners),
-            f"lam {type(self.lam).__name__}": {"lam": self.lam.draw(order.sizes, streams.lam)},
-            f"mixing {type(self.mixing).__name__}": self.mixing.draw(order, streams.mixing),
-        }
-        drawn = parts["method Mix"] = {}
+        drawn = self.pairing.named_draws(order, streams.partners)
+        drawn |= {"lam": self.lam.draw(order.sizes, streams.lam), **self.mixing.draw(order, streams.mixing)}
         if self.mixing.pairs > 1:
             drawn["other_partner"] = self.pairing.draw(order, streams.partners)
             drawn["other_lam"] = self.lam.draw(order.sizes, streams.lam)
@@ -101,14 +97,11 @@ class Mix(Method):
             drawn["layer"] = np.repeat(streams.mixing.integers(len(self.layers), size=len(order.sizes)), order.sizes)
         if self.transform is not None:
             drawn["seed"] = step_seeds(order.sizes, streams.mixing)
-        return join_draws(parts)
+        return drawn
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean squared error of the mixed batch, weighted by the draw `weight` if there is one."""
-        partner = batch.partner
-        if partner is None:
-            name = type(self.pairing).__name__
-            raise InputError(f"pairing {name} gave no partners, neither by the draw 'partner' nor in with_partners")
+        partner = batch.rows("partner", f"method {type(self).__name__}")
         layer = self.layers[int(batch.draws["layer"][0])] if "layer" in batch.draws else self.layers[0]
         states = [encode_to(model, rows.x, layer) for rows in (batch, partner)]
         if self.transform is not None:

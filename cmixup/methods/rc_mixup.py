@@ -31,14 +31,15 @@ from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Lam
 from cmixup.pairing.label import LabelDistance
 from cmixup.sampling.bandwidth import parse_bandwidth
-from cmixup.seeding import Streams, drawn_again
+from cmixup.seeding import Streams
 from cmixup.training.batch import PARTNERS, EpochBatches
 from cmixup.training.losses import SQUARED
 from cmixup.training.method import squared_errors
+from cmixup.training.model_stack import KeepsState
 from cmixup.training.training import Training
 
 
-class RCMixup(Mix):
+class RCMixup(KeepsState, Mix):
     """`Mix` with label-distance partners on a subset of the rows that is chosen anew every epoch.
 
     Args:
@@ -56,6 +57,7 @@ class RCMixup(Mix):
 
     stackable = False
     losses = (SQUARED.name,)
+    kept_state = ("_epoch", "kept")
     pairing: LabelDistance
 
     def __init__(
@@ -102,17 +104,10 @@ class RCMixup(Mix):
         drawn = super().draw(places, streams)
         return drawn | {name: self.kept[drawn[name]] for name in PARTNERS.values() if name in drawn}
 
-    def diagnostics(self) -> dict[str, float | str]:
-        return super().diagnostics() | {"kept_rows": float(len(self.kept))}
-
-    def get_extra_state(self) -> dict[str, Any]:
-        """Return the epoch, the rows kept last and the bandwidth in use."""
-        return {"epoch": self._epoch, "kept": torch.from_numpy(self.kept), "bandwidth": self.pairing.bandwidth}
-
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Load the result of `get_extra_state`."""
-        self._epoch, self.pairing.bandwidth = state["epoch"], state["bandwidth"]
-        self._keep(state["kept"].numpy())
+        """Load the result of `get_extra_state`; the pairing loads its bandwidth next."""
+        super().set_extra_state(state)
+        self._keep(self.kept)
 
     def _keep(self, rows: np.ndarray) -> None:
         """Take these rows for the next epoch and restrict the label kernel to them."""
@@ -132,17 +127,17 @@ class RCMixup(Mix):
     def _try_bandwidths(self, batch_size: int, streams: Streams, batching: Mapping[str, bool]) -> None:
         """Choose the bandwidth that trains best; weights, optimiser and random numbers are as before afterwards."""
         training, stack = self._training, self._training.stack
-        start, drawn = copy.deepcopy(stack.state_dict()), streams.state_dict()
+        start, drawn = copy.deepcopy(stack.state_dict()), (streams.state_dict(), training.random.state_dict())
         best, best_score = self.pairing.bandwidth, torch.tensor([self._metric.worst], dtype=torch.float64)
         for bandwidth in self.bandwidths:
             self.pairing.bandwidth = bandwidth
-            with drawn_again():
-                for _ in range(self.trial_epochs):
-                    order = self._clean_epoch(batch_size, streams, batching)
-                    training.run_epoch([order], [self.draw(order, streams)])
-                    score = training.score("val", training.predict("val"))
-                    if bool(self._metric.better(score, best_score)):
-                        best, best_score = bandwidth, score
+            for _ in range(self.trial_epochs):
+                order = self._clean_epoch(batch_size, streams, batching)
+                training.run_epoch([order], [self.draw(order, streams)])
+                score = training.score("val", training.predict("val"))
+                if bool(self._metric.better(score, best_score)):
+                    best, best_score = bandwidth, score
             stack.load_state_dict(start)
-            streams.load_state_dict(drawn)
+            streams.load_state_dict(drawn[0])
+            training.random.load_state_dict(drawn[1])
         self.pairing.bandwidth = best

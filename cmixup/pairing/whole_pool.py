@@ -8,7 +8,7 @@ from cmixup.data import Split
 from cmixup.errors import InputError, check_count
 from cmixup.pairing.flat import weights_of
 from cmixup.pairing.representation import RepresentationDistance, choose, encode, picker
-from cmixup.training.batch import Batch, EpochBatches, read_rows
+from cmixup.training.batch import Batch, EpochBatches
 from cmixup.training.training import Training
 
 BLOCK = 1024  # rows encoded at once
@@ -38,7 +38,7 @@ class WholePool(RepresentationDistance):
     def fit(self, train: Split) -> None:
         if len(train) < 2:
             raise InputError(f"pairing WholePool needs 2 training rows or more, got {len(train)}")
-        size = read_rows(train, np.arange(1)).x.nbytes * len(train)
+        size = train.x[torch.arange(1)].nbytes * len(train)
         if size > MAX_BYTES:
             most = f"a tensor of {MAX_BYTES / 2**30:g} GiB at most, got {size / 2**30:.1f} GiB of {train.name}"
             raise InputError(f"pairing WholePool keeps the inputs of all rows, {most}: take pairing representation")

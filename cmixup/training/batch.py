@@ -21,10 +21,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
-from cmixup.data import Split
 from cmixup.errors import InputError, check_count
 from cmixup.seeding import StepRandom
 
@@ -149,24 +147,6 @@ class Batch:
         return Batch(pick(self.x), pick(self.y), pick(self.domain), labels=pick(self.labels))
 
 
-def join_draws(parts: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return the draws of several parts of a method as one dictionary; two that draw the same name are named."""
-    together, sources = dict[str, np.ndarray](), dict[str, str]()
-    for part, draws in parts.items():
-        for key in draws:
-            if key in sources:
-                raise InputError(f"draw {key!r} must have one source, got {sources[key]} and {part}")
-        together |= draws
-        sources |= dict.fromkeys(draws, part)
-    return together
-
-
 def step_seeds(sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return the draw `seed` of an epoch with batches of `sizes`, `(M,)` int64."""
     return np.repeat(rng.integers(2**63, size=len(sizes)), sizes)
-
-
-def read_rows(split: Split, rows: np.ndarray, device: torch.device | str = "cpu") -> Batch:
-    """Return the rows `(B,)` int64 of a split as a batch without partners, for methods that look at rows."""
-    index = torch.from_numpy(rows)
-    return Batch(split.x[index].to(device), split.y[index].to(device), split.domain[index].to(device))

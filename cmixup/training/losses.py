@@ -79,10 +79,6 @@ class LabelScaling:
         """Return the network's outputs `(..., B, d_y)` in label units."""
         return output * self.std + self.mean if self.form in ("centre", "standard") else output
 
-    def seen_by_loss(self, model: nn.Module) -> nn.Module:
-        """Return the model whose outputs are in the loss's units; it shares everything with `model`."""
-        return InLossUnits(model, self) if self.form == "loss" else model
-
     def facts(self, place: int) -> dict[str, list[float]]:
         """Return mean and standard deviation of the run at `place`, `d_y` numbers each, or nothing for `none`."""
         if self.form == "none":
@@ -106,12 +102,6 @@ class InLossUnits(Backbone):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.labels.scale(self.model(x))
-
-
-def check_label_scaling(form: str, method: str, *, domains: bool) -> None:
-    """Raise `InputError` for the form `loss` with a method that is not over `domains`: others reach into the model."""
-    if form == "loss" and not domains:
-        raise InputError(f"label_scaling loss is for methods over domains, not {method}; use standard, got {form!r}")
 
 
 def known_squared_error(prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:

@@ -22,9 +22,10 @@ from cmixup.data import RegressionData, Split, Tasks
 from cmixup.errors import InputError
 from cmixup.seeding import Streams
 from cmixup.training.batch import Batch, EpochBatches, PredictFn, shuffled
-from cmixup.training.losses import SQUARED, Loss, squared_error, squared_errors
+from cmixup.training.losses import SQUARED, squared_error, squared_errors
 from cmixup.training.model_stack import ModelStack
 from cmixup.training.optim import descend
+from cmixup.training.settings import TrainSettings
 from cmixup.training.training import Training
 
 
@@ -38,14 +39,9 @@ class Method(nn.Module):
     #: with a warm-up that do not compare its scores with those of later epochs.
     selects_from: int = 1
 
-    #: The error of a batch and of each of its rows: the squared error, unless `fit_by` is called.
+    #: The error of a batch and of each of its rows: the squared error, unless `train.loss` names another.
     error: Callable[..., Tensor] = staticmethod(squared_error)
     errors: Callable[[Tensor, Tensor], Tensor] = staticmethod(squared_errors)
-
-    def fit_by(self, loss: Loss) -> None:
-        """Take the errors of a loss, or raise `InputError`."""
-        check_loss(loss.name, type(self))
-        self.error, self.errors = loss.error, loss.errors
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         """Prepare for one run: read the training data and the model's shape, and refuse data that do not suit.
@@ -129,10 +125,13 @@ class Method(nn.Module):
         """Raise `InputError` if full batches of `batch_size` rows do not suit the method; no data has been read yet."""
 
 
-def check_loss(loss: str, method: type[Method]) -> None:
-    """Raise `InputError` if methods of a class do not take a loss of `cmixup.training.losses`, by its name."""
-    if loss not in method.losses:
-        raise InputError(f"loss must be {' or '.join(method.losses)} for {method.__name__}, got {loss!r}")
+def check_settings(method: type[Method], settings: TrainSettings) -> None:
+    """Raise `InputError` if methods of a class do not take a loss, or label scaling (`loss` changes the model)."""
+    name, form = method.__name__, settings.label_scaling
+    if form == "loss" and not method.domains:
+        raise InputError(f"label_scaling loss is for methods over domains, not {name}; use standard, got {form!r}")
+    if settings.loss not in method.losses:
+        raise InputError(f"loss must be {' or '.join(method.losses)} for {name}, got {settings.loss!r}")
 
 
 def check_data(method: Method, data: RegressionData) -> None:

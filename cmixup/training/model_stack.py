@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.errors import InputError
-from cmixup.training.losses import LabelScaling
+from cmixup.training.losses import InLossUnits, LabelScaling
 from cmixup.training.optim import Optimizer, Rate, make_optimizer
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
@@ -37,7 +37,7 @@ class ModelStack:
     def seen_by_loss(self) -> Self:
         """Return the stack to take steps with: its model's outputs are in the loss's units; it shares all else."""
         view = copy.copy(self)
-        view.model = self.labels.seen_by_loss(self.model)
+        view.model = InLossUnits(self.model, self.labels) if self.labels.form == "loss" else self.model
         return view
 
     def keep_best(self, better: Tensor) -> None:

@@ -13,12 +13,12 @@ from torch import Tensor
 from cmixup.data import RegressionData, Sampled, Split
 from cmixup.errors import InputError
 from cmixup.metrics import NAIVE, evaluate, evaluate_normal, metric_of
-from cmixup.training.batch import EpochBatches, domain_batches, join_draws
-from cmixup.training.losses import check_label_scaling, joined, mean_names
-from cmixup.training.method import Method, check_data, shared_options
+from cmixup.training.batch import EpochBatches, domain_batches
+from cmixup.training.losses import joined, mean_names
+from cmixup.training.method import Method, check_data, check_settings, shared_options
 from cmixup.training.model_stack import unstack_modules
 from cmixup.training.settings import TrainSettings
-from cmixup.training.training import Failure, Run, SearchCallback, Training, TrainState
+from cmixup.training.training import Run, Training, TrainState
 
 
 @dataclass
@@ -39,7 +39,7 @@ class RunResult:
     stack: int  #: how many runs were trained together
     diagnostics: dict[str, float | str]  #: of the method, in numbers (`effective_fraction`) and words (`verdict`)
     state_dict: dict[str, Tensor] = field(repr=False)  #: the selected weights
-    failure: Failure | None  #: why the run was given up
+    failure: str  #: why the run was given up, if so
     #: `mean` and `std` of the labels, `d_y` numbers each; empty where they are not scaled. With the forms `centre` and
     #: `standard` an output of the weights is `output * std + mean` in label units.
     label_scaling: dict[str, list[float]] = field(default_factory=dict)
@@ -63,20 +63,14 @@ class Stack:
         for run in runs:
             run.method.fit(run.data, run.model, None if self._saved else run.streams)
 
-    def train(self, on_epoch: EpochCallback | None = None, on_search: SearchCallback | None = None) -> list[RunResult]:
+    def train(self, on_epoch: EpochCallback | None = None) -> list[RunResult]:
         """Train, once, score each run's best checkpoint, and return one result a run.
 
         A run whose training loss or predictions are not finite has failed; the others go on, and training ends early
-        where all have failed.
-
-        Args:
-            on_epoch: called after each epoch with its number (from 1) and one history row a run.
-            on_search: called after each step of a method's search before its first epoch, with its number (from 1) and
-                how many there are.
+        where all have failed. `on_epoch` is called after each epoch with its number (from 1) and one history row a run.
         """
         runs, settings, checkpoints = self.runs, self._settings, self._checkpoints
-        resumed = self._saved is not None
-        whole = training = Training(runs, settings, self._device, resumed=resumed, on_search=on_search)
+        whole = training = Training(runs, settings, self._device, resumed=self._saved is not None)
         training.method.begin(training)
         metric = metric_of(training.selection)
         best = torch.full((len(runs),), metric.worst, dtype=torch.float64)
@@ -164,8 +158,9 @@ def stacks(
     """
     for run in runs:
         check_data(run.method, run.data)
-        check_label_scaling(settings.label_scaling, type(run.method).__name__, domains=run.method.domains)
-        run.method.fit_by(settings.fitted_by.for_labels(run.data.train.y))
+        check_settings(type(run.method), settings)
+        loss = settings.fitted_by.for_labels(run.data.train.y)
+        run.method.error, run.method.errors = loss.error, loss.errors
         run.method.check_batch(settings.batch_size)
     for places in grouped(runs):
         yield Stack(places, [runs[k] for k in places], settings, torch.device(device), checkpoints)
@@ -207,10 +202,10 @@ def draws_of(run: Run, order: EpochBatches) -> dict[str, np.ndarray]:
     if not isinstance(run.data.train.x, Sampled):
         return drawn
     view, partner_view = run.streams.views.integers(2**63, size=(2, len(order.index)))
-    views = {"view": view, "partner_view": partner_view}
+    drawn |= {"view": view, "partner_view": partner_view}
     if "other_partner" in drawn:
-        views["other_partner_view"] = run.streams.views.integers(2**63, size=len(order.index))
-    return join_draws({f"method {type(run.method).__name__}": drawn, "the trainer": views})
+        drawn["other_partner_view"] = run.streams.views.integers(2**63, size=len(order.index))
+    return drawn
 
 
 def _smaller_stack(training: Training, whole: Training, state: TrainState, *, saves: bool) -> Training:

@@ -1,6 +1,6 @@
 """A run, and the training of a stack of them, as the loop drives it and as methods are given it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,18 +20,6 @@ from cmixup.training.model_stack import ModelStack, stack_modules
 from cmixup.training.settings import TrainSettings
 
 
-@dataclass(frozen=True)
-class Failure:
-    """Where the numbers of a run stopped being finite."""
-
-    epoch: int  #: counted from 1
-    step: int  #: of that epoch, counted from 1; the last one where the scores after it are meant
-    what: str  #: the number in question, in words
-
-    def __str__(self) -> str:
-        return f"{self.what} is not finite at epoch {self.epoch}, step {self.step}"
-
-
 @dataclass
 class TrainState:
     """The state of a stack of E runs after `epoch` epochs; everything is saved in a checkpoint."""
@@ -41,12 +29,15 @@ class TrainState:
     best: Tensor  #: `(E,)` float64, the best selection score of each run,
     best_epoch: Tensor  #: `(E,)` int64, and the epoch it was reached in; 0 if there was none
     history: list[list[dict[str, float]]]
-    failed: dict[int, tuple[int, int, str]] = field(default_factory=dict)  #: by place, the `Failure`
+    failed: dict[int, str] = field(default_factory=dict)  #: by place, where the numbers of a run stopped being finite
     going: list[int] = field(default_factory=list)  #: places of the runs that the stack has left; notes are of these
     stopped: list[int] = field(default_factory=list)  #: out of patience: nothing that follows is noted of them
 
     def note_failures(self, epoch: int, losses: Tensor, prediction: Tensor) -> None:
-        """Note where numbers stop being finite: `losses: (steps, E)`, or `prediction: (..., N, d_y)` on validation."""
+        """Note where numbers stop being finite: `losses: (steps, E)`, or `prediction: (..., N, d_y)` on validation.
+
+        The step counts from 1; predictions are those after the last one.
+        """
         steps, count = losses.shape
         after = torch.isfinite(prediction).reshape(count, -1).all(dim=1).cpu()
         bad = ~torch.cat([torch.isfinite(losses), after[None]])
@@ -54,7 +45,8 @@ class TrainState:
             first = int(bad[:, k].int().argmax())
             if self.going[k] not in self.stopped:
                 what = "the training loss" if first < steps else "a prediction on val"
-                self.failed.setdefault(self.going[k], (epoch, min(first + 1, steps), what))
+                where = f"{what} is not finite at epoch {epoch}, step {min(first + 1, steps)}"
+                self.failed.setdefault(self.going[k], where)
 
     def note_epoch(self, epoch: int, score: Tensor, better: Tensor, columns: Mapping[str, Tensor]) -> None:
         """Note an epoch's end: each run's selection score, where it is better, and the history's columns, `(E,)`."""
@@ -77,13 +69,10 @@ class TrainState:
         """The places of the runs that have neither failed nor ended."""
         return [place for place in self.going if place not in self.failed and place not in self.stopped]
 
-    def failure(self, place: int, selection: str) -> Failure | None:
-        """Return why the run at `place` has failed, if so; a run without any finite `selection` score has, too."""
-        if place in self.failed:
-            return Failure(*self.failed[place])
-        if int(self.best_epoch[place]) == 0:
-            return Failure(1, 1, f"val {selection} of any epoch")
-        return None
+    def failure(self, place: int, selection: str) -> str:
+        """Return why the run at `place` has failed, or nothing; a run without any finite `selection` score has, too."""
+        never = "" if self.best_epoch[place] else f"val {selection} is not finite at any epoch"
+        return self.failed.get(place, never)
 
 
 @dataclass
@@ -98,10 +87,6 @@ class Run:
     weight_decay: float | None = None
 
 
-#: Told how many of how many steps of a search are done.
-SearchCallback = Callable[[int, int], None]
-
-
 class Training:
     """The training of E runs, whose methods are fitted, as one stack.
 
@@ -112,19 +97,15 @@ class Training:
         stack: the models with their optimiser, freshly initialised when training begins, with outputs in the loss's
             units; `models`, which predict, have them in the network's.
         data, methods, streams: of each run, whose test split must not be read; methods are fitted.
+        random: the generators that models draw from (dropout).
         resumed: whether runs go on from a checkpoint, which holds the findings of a search before training.
-        on_search: told of the steps of such a search.
     """
 
-    def __init__(
-        self, runs: Sequence[Run], settings: TrainSettings, device: torch.device, *, resumed: bool = False,
-        on_search: SearchCallback | None = None,
-    ):  # fmt: skip
-        self.runs, self.settings, self.device = list(runs), settings, device
-        self.resumed, self.on_search = resumed, on_search
+    def __init__(self, runs: Sequence[Run], settings: TrainSettings, device: torch.device, *, resumed: bool = False):
+        self.runs, self.settings, self.device, self.resumed = list(runs), settings, device, resumed
         self.data, self.methods = [run.data for run in runs], [run.method for run in runs]
         self.streams = [run.streams for run in runs]
-        self._random = Draws(self.streams[0].training)
+        self.random = Draws(self.streams[0].training)
         self.rates = [settings.lr if run.lr is None else run.lr for run in runs]
         decays = [settings.weight_decay if run.weight_decay is None else run.weight_decay for run in runs]
         labels = LabelScaling.fit(settings.label_scaling, [data.train for data in self.data], device)
@@ -140,7 +121,7 @@ class Training:
     def drawing(self) -> AbstractContextManager[Draws]:
         """Return a context in which models draw (dropout) from the first run's stream for training."""
         anywhere = may_draw(self.models.model) or any(map(has_dropout, self.method.modules()))
-        return self._random.used(everywhere=anywhere)
+        return self.random.used(everywhere=anywhere)
 
     @property
     def divisible(self) -> bool:
@@ -208,7 +189,7 @@ class Training:
         return {
             "models": self.models.state_dict(), "streams": [streams.state_dict() for streams in self.streams],
             "methods": [method.state_dict() for method in self.methods], "stacked_method": self.method.state_dict(),
-            "random": self._random.state_dict(),
+            "random": self.random.state_dict(),
         }  # fmt: skip
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
@@ -219,4 +200,4 @@ class Training:
             method.load_state_dict(state)
         self.method.load_state_dict(saved["stacked_method"])
         self.models.load_state_dict(saved["models"])
-        self._random.load_state_dict(saved["random"])
+        self.random.load_state_dict(saved["random"])

@@ -18,8 +18,7 @@ from cmixup.metrics import metric_of, score
 from cmixup.saved_run import MODEL, MODEL_FORMAT
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.losses import LOSSES, SQUARED
-from cmixup.training.trainer import EpochCallback, Failure, Run, RunResult, stacks
-from cmixup.training.training import SearchCallback
+from cmixup.training.trainer import EpochCallback, Run, RunResult, stacks
 from scripts.config.parts import GROUPS
 from scripts.driver.checkpoints import RESUME_FILE, Checkpoints
 from scripts.driver.job import Job
@@ -37,13 +36,11 @@ class Diverged(RuntimeError):
     """Training gave numbers that are not finite; the seeds' reports say so, and they are not done."""
 
 
-def execute_together(
-    jobs: Sequence[Job], on_epoch: EpochCallback = lambda *_: None, on_search: SearchCallback | None = None
-) -> list[Path]:
+def execute_together(jobs: Sequence[Job], on_epoch: EpochCallback = lambda *_: None) -> list[Path]:
     """Train the pending seeds of jobs with one `stack_key` as one stack and write a folder for each.
 
     Each seed has a lock. Those that another process trains are waited for, and trained here only if that process has
-    ended without them; afterwards the jobs' pending seeds are those trained here. The callbacks are those of
+    ended without them; afterwards the jobs' pending seeds are those trained here. `on_epoch` is that of
     `cmixup.training.trainer.Stack.train`. Returns the folders written.
 
     Raises:
@@ -73,7 +70,7 @@ def execute_together(
                 job.pending.append(seed)
                 claimed[number].pending.append(seed)
             claimed = [job for job in claimed if job.pending]
-            for job, seed, failure in _train_claimed(claimed, on_epoch, on_search) if claimed else ():
+            for job, seed, failure in _train_claimed(claimed, on_epoch) if claimed else ():
                 if failure:
                     failures.setdefault(job.folder, []).append(f"seed {seed}: {failure}")
                 else:
@@ -84,9 +81,7 @@ def execute_together(
     return written
 
 
-def _train_claimed(
-    jobs: Sequence[Job], on_epoch: EpochCallback, on_search: SearchCallback | None
-) -> list[tuple[Job, int, Failure | None]]:
+def _train_claimed(jobs: Sequence[Job], on_epoch: EpochCallback) -> list[tuple[Job, int, str]]:
     """Train the pending seeds of jobs, whose locks are held, and write folders; return each, and why it failed."""
     first = jobs[0]
     torch.set_num_threads(first.config["threads"])
@@ -97,7 +92,7 @@ def _train_claimed(
     # Before training: code that is committed or edited meanwhile does not run.
     made_by = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **run_environment(first.device)}
     checkpoints = job_checkpoints(first, made_by) if first.config["checkpoint_every"] else None
-    failures: dict[int, Failure | None] = {}
+    failures: dict[int, str] = {}
     for stack in stacks(runs, first.settings, first.device, checkpoints):  # each is written before the next one trains
         members, stack_loggers = [seeds[k] for k in stack.places], [loggers[k] for k in stack.places if loggers]
         folders = [RunFolder(job.run_folder(seed)) for job, seed in members]
@@ -112,7 +107,7 @@ def _train_claimed(
                 logger.epoch(epoch, row)
             on_epoch(epoch, rows)
 
-        results = stack.train(hear, on_search)
+        results = stack.train(hear)
         for (job, _), config, run, folder, result in zip(members, configs, stack.runs, folders, results, strict=True):
             report = make_report(members, job, config, run, result) | made_by
             more: Any = {} if result.failure else run_files(config, run, result)
@@ -208,7 +203,7 @@ def make_report(
             )
     jobs = list({id(one): one for one, _ in members}.values())
     cells = [{"options": one.options, "seeds": [seed for other, seed in members if other is one]} for one in jobs]
-    method, train, failure = config["method"], config["train"], str(result.failure) if result.failure else ""
+    method, train, failure = config["method"], config["train"], result.failure
     return {
         "format": FORMAT, "experiment": config["experiment"], "dataset": data.name, "model": config["model"]["name"],
         "method": method["name"], "preset": config["preset"], "layer": method.get("layer", ""),

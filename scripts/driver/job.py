@@ -13,8 +13,7 @@ import torch
 from omegaconf import DictConfig
 
 from cmixup.errors import InputError, check_choice, check_count, format_value
-from cmixup.training.losses import check_label_scaling
-from cmixup.training.method import check_loss, per_run
+from cmixup.training.method import check_settings, per_run
 from cmixup.training.settings import TrainSettings
 from scripts.config.arguments import parse_seeds
 from scripts.config.compose import TUNED_PRESETS, base_preset
@@ -101,8 +100,7 @@ def plan_job(cfg: DictConfig) -> Job:
     made = method.build()  # refuses bad values now rather than after loading the data
     try:
         made.check_batch(settings.batch_size)
-        check_label_scaling(settings.label_scaling, plain["method"]["name"], domains=made.domains)
-        check_loss(settings.loss, type(made))
+        check_settings(type(made), settings)
     except InputError as error:
         raise InputError(f"train.{error} (method {plain['method']['name']})") from None
     stackable = method.kind.stackable and getattr(model.kind, "stackable", False)

@@ -31,27 +31,17 @@ class ProgressDisplay(tqdm):
         self._begun: set[str] = set()  # jobs that have ended an epoch
         self._last_line = time.monotonic()
 
-    def show(self, job: str, done: int, total: int, row: Mapping[str, float] | None = None) -> None:
-        """Show how far `job` is: in the search before its first epoch, or in its epochs.
-
-        Args:
-            job: its name.
-            done: steps of the search, or epochs, of `total`.
-            row: the history row of its first seed, of an epoch that has ended.
-        """
-        if row is None:
-            text = beside = f"{job} searches before its first epoch, {done}/{total} steps"
-        else:
-            self._ended += 1 if job in self._begun else done  # a run that goes on has had the others before
-            self._begun.add(job)
-            if done == total:
-                self._begun.remove(job)  # its next seed may follow
-            scores = " ".join(f"{k} {v:.4g}" for k, v in row.items() if k.startswith("val_"))
-            text, beside = f"{self._ended}/{self.total} {self._unit}; {job} {scores}", f"{scores} {job}"
+    def show(self, job: str, done: int, total: int, row: Mapping[str, float]) -> None:
+        """Show that `job` has ended epoch `done` of `total`, with the history row of its first seed."""
+        self._ended += 1 if job in self._begun else done  # a run that goes on has had the others before
+        self._begun.add(job)
+        if done == total:
+            self._begun.remove(job)  # its next seed may follow
+        scores = " ".join(f"{k} {v:.4g}" for k, v in row.items() if k.startswith("val_"))
         if self.disable and time.monotonic() - self._last_line > EVERY:
             self._last_line = time.monotonic()
-            self.say(f"{self._title}: {text}")
-        self.set_postfix_str(beside, refresh=False)
+            self.say(f"{self._title}: {self._ended}/{self.total} {self._unit}; {job} {scores}")
+        self.set_postfix_str(f"{scores} {job}", refresh=False)
         self.update(self._ended - self.n)
 
     def say(self, line: str) -> None:

@@ -124,7 +124,7 @@ class RunFolder:
         A file of another size than `DONE` says is damaged; one that somebody has removed is not, but for the report.
         """
         try:
-            sizes = {name: entry.size for name, entry in listed_files(self.path).items()}
+            sizes = {name: size for name, (size, _) in listed_files(self.path).items()}
         except InputError as error:
             return str(error)
         if REPORT not in sizes:

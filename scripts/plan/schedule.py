@@ -111,11 +111,7 @@ def train_item(item: Item, report: Report) -> Problem | None:
         worker = multiprocessing.current_process().name
         jobs = [replace(job, device=worker_device(job.device, worker)) for job in item.jobs]
         epochs = jobs[0].settings.epochs
-        execute_together(
-            jobs,
-            lambda epoch, history: report((epoch, epochs, history[0])),
-            lambda step, steps: report((step, steps)),
-        )
+        execute_together(jobs, lambda epoch, history: report((epoch, epochs, history[0])))
     except FetchError as error:
         return Problem(NO_DATA, str(error))
     except OSError as error:

@@ -49,7 +49,7 @@ def test_every_part_trains(case: Case, device: torch.device, tmp_path: Path, ste
     if device.type == "cuda" and method == "input_noise":  # drawn there
         close = {"rtol": 0.1, "atol": 0.1}
     for ours, theirs in zip(trained, wanted, strict=True):
-        assert (ours.failure, ours.stack, len(ours.history)) == (None, theirs.stack, epochs)
+        assert (ours.failure, ours.stack, len(ours.history)) == ("", theirs.stack, epochs)
         for part, predicted in theirs.predictions.items():
             for name, prediction in predicted.items():
                 torch.testing.assert_close(ours.predictions[part][name], prediction, **close)

@@ -61,7 +61,6 @@ def test_local_mixup_that_keeps_every_pair_is_mixup(name: str, layer: str) -> No
     right = composed("mixup", layer=layer)
     left = train_one(composed("local_mixup", layer=layer, **EQUAL_TO_MIXUP[name]), 5, data)
     assert_states_close(left.state_dict, train_one(right, 5, data).state_dict, 1e-6)
-    assert left.diagnostics == {"kept_fraction": 1.0, "empty_steps": 0.0}
 
 
 @pytest.mark.parametrize("layer", ["input", "hidden"])

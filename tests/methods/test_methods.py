@@ -1,20 +1,12 @@
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 
-from cmixup.methods.local_mixup import LocalMixup
 from cmixup.methods.mix import Mix
-from cmixup.mixing.base import Mixing
-from cmixup.mixing.lam import Beta, Constant
-from cmixup.mixing.linear import mix
+from cmixup.mixing.lam import Constant
 from cmixup.networks.fcn3 import FCN3
-from cmixup.pairing.decay import Threshold
-from cmixup.pairing.representation import RepresentationDistance
 from cmixup.pairing.uniform import Permutation, Uniform
-from cmixup.training.batch import Batch, EpochBatches, shuffled
+from cmixup.training.batch import Batch, shuffled
 from cmixup.training.method import Method
 from tests.helpers import (
     METHODS,
@@ -42,33 +34,6 @@ def test_mix_loss_mixes_states_at_the_layer_and_labels_once(layer: str) -> None:
     target = 0.3 * batch.y + 0.7 * batch.partner.y
     expected = (model.decode(state, layer) - target).square().mean()
     torch.testing.assert_close(run.method.loss(model, batch), expected)
-
-
-class Draws(Mixing):
-    """Linear mixing that draws one name more."""
-
-    def __init__(self, key: str):
-        super().__init__()
-        self.key = key
-
-    def draw(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        return {self.key: rng.random(len(order.index), dtype=np.float32)}
-
-    def forward(self, first: Any, second: Any, draws: Mapping[str, torch.Tensor]) -> tuple[Any, torch.Tensor]:
-        return mix(first, second, draws["lam"]), draws["lam"]
-
-
-test_a_draw_of_two_parts_is_refused_by_their_names = refuses(
-    [
-        (lambda: Mix(RepresentationDistance(0.3), Beta(0.5), mixing=Draws("level")),
-         "draw 'level' must have one source, got pairing RepresentationDistance and mixing Draws"),
-        (lambda: Mix(Uniform(), Beta(0.5), mixing=Draws("partner")), "'partner' .* pairing Uniform and mixing Draws"),
-        (lambda: Mix(Uniform(), Beta(0.5), mixing=Draws("lam")), "'lam' must have one source, got lam Beta and mixing"),
-        (lambda: LocalMixup(Threshold(), Uniform(), Beta(0.5), mixing=Draws("weight")),
-         "'weight' must have one source, got the parts of Mix and method LocalMixup"),
-    ],
-    lambda method: epoch_batches(make_run(method())),
-)  # fmt: skip
 
 
 def test_a_permutation_stays_inside_its_batch() -> None:

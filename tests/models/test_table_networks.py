@@ -168,7 +168,7 @@ def test_methods_read_the_features_of_all_members_and_their_mean_prediction(name
     assert run.model.features(x).shape == (48, 64)
     torch.testing.assert_close(run.model.eval().head(run.model.features(x)), run.model(x))
     (result,) = train([run], settings(epochs=2))
-    assert result.failure is None
+    assert not result.failure
 
 
 # ---- both

@@ -17,7 +17,7 @@ from cmixup.pairing import inputs, whole_pool
 from cmixup.pairing.inputs import InputDistance
 from cmixup.pairing.representation import RepresentationDistance, encode
 from cmixup.pairing.whole_pool import WholePool
-from cmixup.training.batch import Batch, EpochBatches, read_rows, shuffled
+from cmixup.training.batch import Batch, EpochBatches, shuffled
 from tests.helpers import (
     assert_states_equal,
     composed,
@@ -241,10 +241,9 @@ N = 12
 
 def pool_batch(rows: np.ndarray, step: int = 0, n: int = N) -> tuple[Batch, Any]:
     split = make_split(n)
-    batch_rows = read_rows(split, rows)
     level = torch.from_numpy(np.random.default_rng(3).random(len(rows)))
     draws = {"level": level, "row": torch.from_numpy(rows), "step": torch.full((len(rows),), step)}
-    return Batch(batch_rows.x, batch_rows.y, batch_rows.domain, draws=draws), split
+    return Batch(split.x[rows], split.y[rows], split.domain[rows], draws=draws), split
 
 
 def fitted_whole_pool(split: Any, **options: Any) -> WholePool:

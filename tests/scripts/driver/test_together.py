@@ -10,7 +10,6 @@ import torch
 from cmixup.data import RegressionData, Split
 from cmixup.saved_run import load_run
 from cmixup.training.trainer import Stack
-from cmixup.training.training import Failure
 from scripts.driver.execute import Diverged, execute_together
 from scripts.driver.job import Job, stack_key
 from scripts.driver.runs import RunFolder, load_reports
@@ -101,7 +100,7 @@ def test_a_run_that_diverges_is_named_with_its_job_and_the_others_are_done(
 
     def third_diverges(*given: Any) -> Any:
         results = train(*given)
-        results[2].failure = Failure(2, 1, "the training loss")
+        results[2].failure = "the training loss is not finite at epoch 2, step 1"
         return results
 
     monkeypatch.setattr(Stack, "train", third_diverges)

@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,20 +8,14 @@ import torch
 from cmixup.errors import InputError
 from cmixup.metrics import (
     METRICS,
-    coverage90,
     crps,
     evaluate,
     evaluate_normal,
-    mae,
-    mape,
     metric,
     metric_of,
     mse,
-    mse_ci95,
     nll,
     parse_score,
-    r,
-    rmse,
     score,
     std_factor,
     with_everywhere,
@@ -36,39 +31,28 @@ def suited(name: str, prediction: torch.Tensor) -> torch.Tensor:
     return torch.cat([prediction, torch.full_like(prediction, 0.5)], dim=-1) if METRICS[name].normal else prediction
 
 
-def test_closed_forms() -> None:
-    prediction, target = column(1, 2, 6), column(1, 4, 2)
-    assert mse(prediction, target).item() == pytest.approx(20 / 3)
-    assert rmse(prediction, target).item() == pytest.approx(math.sqrt(20 / 3))
-    assert mae(prediction, target).item() == 6 / 3
-    assert mape(prediction, target).item() == pytest.approx(100 * (0 + 0.5 + 2) / 3)
-    assert r(prediction, target).item() == pytest.approx(np.corrcoef([1, 2, 6], [1, 4, 2])[0, 1])
-    assert mse_ci95(prediction, target).item() == pytest.approx(1.96 * np.std([0, 4, 16], ddof=1) / math.sqrt(3))
+SOME, OF = [1, 2, 6], [1, 4, 2]
+X = np.arange(5.0)
+TARGETS = np.stack([X, X**2, np.full(5, 2)], axis=1)  # the last does not vary
+#: A metric, predictions and labels, and the score by hand.
+VALUES: list[tuple[str, Any, Any, float]] = [
+    ("mse", SOME, OF, 20 / 3), ("rmse", SOME, OF, math.sqrt(20 / 3)), ("mae", SOME, OF, 6 / 3),
+    ("mape", SOME, OF, 100 * (0 + 0.5 + 2) / 3), ("r", SOME, OF, np.corrcoef(SOME, OF)[0, 1]),
+    ("mse_ci95", SOME, OF, 1.96 * np.std([0, 4, 16], ddof=1) / math.sqrt(3)),
+    ("rmse", [[1, 0], [3, 4]], [[0, 0], [1, 8]], math.sqrt((1 + 0 + 4 + 16) / 4)),  # pooled over labels
+    ("mape", [1, 5, -1], [2, 0, -4], 100 * (0.5 + 0.75) / 2),  # without the label that is 0
+    ("r", [10, 13, 19, 31], [1, 2, 4, 8], 1), ("r", [-1, -2, -4, -8], [1, 2, 4, 8], -1),
+    ("r", [3, 1, 2], [0.1] * 3, math.nan), ("r", [0.1] * 3, [3, 1, 2], 0),  # 0.1 is no binary fraction
+    ("r", np.stack([X, -(X**2), X], axis=1), TARGETS, (1 - 1) / 2),
+    ("r", np.stack([X, X, X], axis=1), TARGETS, (1 + np.corrcoef(X, X**2)[0, 1]) / 2),
+    ("coverage90", [[0, 1]] * 4, [0, 1.6, -1.7, 9], 0.5),
+]  # fmt: skip
 
 
-def test_errors_pool_over_label_dimensions_and_mape_skips_zeros() -> None:
-    prediction = torch.tensor([[1.0, 0.0], [3.0, 4.0]])
-    target = torch.tensor([[0.0, 0.0], [1.0, 8.0]])
-    assert rmse(prediction, target).item() == pytest.approx(math.sqrt((1 + 0 + 4 + 16) / 4))
-    assert mape(column(1, 5, -1), column(2, 0, -4)).item() == pytest.approx(100 * (0.5 + 0.75) / 2)
-
-
-def test_r_is_signed_and_blind_to_scale_and_shift_and_nan_of_constant_labels() -> None:
-    target = column(1, 2, 4, 8)
-    assert r(3 * target + 7, target).item() == pytest.approx(1)
-    assert r(-target, target).item() == pytest.approx(-1)
-    assert r(torch.randn(7, 1), torch.full((7, 1), 0.1)).isnan()  # 0.1 is no binary fraction
-    assert r(torch.full((7, 1), 0.1), torch.randn(7, 1)) == 0
-
-
-def test_r_averages_over_the_label_dimensions_that_vary() -> None:
-    x = torch.arange(5.0)
-    target = torch.stack([x, x.square(), torch.full_like(x, 2)], dim=1)
-    prediction = torch.stack([x, -x.square(), x], dim=1)
-    assert r(prediction, target).item() == pytest.approx((1 - 1) / 2, abs=1e-12)
-    prediction = torch.stack([x, x, x], dim=1)
-    expected = (1 + np.corrcoef(x.numpy(), x.square().numpy())[0, 1]) / 2
-    assert r(prediction, target).item() == pytest.approx(expected)
+@pytest.mark.parametrize(("name", "prediction", "target", "expected"), VALUES)
+def test_values_by_hand(name: str, prediction: Any, target: Any, expected: float) -> None:
+    rows = (torch.as_tensor(of, dtype=torch.float32).reshape(len(of), -1) for of in (prediction, target))
+    assert METRICS[name].score(*rows).item() == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
 def test_scores_are_computed_in_float64() -> None:
@@ -189,11 +173,6 @@ def test_likelihood_and_crps_are_those_of_their_definitions() -> None:
     below = torch.distributions.Normal(mean[..., None], std[..., None]).cdf(grid)
     squares = (below - (grid >= y[..., None]).double()).square().sum(dim=-1) * 0.005  # Gneiting and Raftery's (20)
     assert crps(both, y).item() == pytest.approx(squares.mean().item(), abs=1e-3)
-
-
-def test_coverage_counts_the_labels_inside() -> None:
-    both = torch.tensor([[0.0, 1.0]] * 4)
-    assert coverage90(both, column(0, 1.6, -1.7, 9)).item() == 0.5
 
 
 def test_the_factor_on_standard_deviations_is_the_most_likely_one() -> None:

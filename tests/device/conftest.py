@@ -1,4 +1,4 @@
-"""The device that the files `on_device_*.py` run on: the pretended one, or CUDA if CMIXUP_TEST_DEVICE says so."""
+"""The device that on_device.py runs on: the pretended one, or CUDA if CMIXUP_TEST_DEVICE says so."""
 
 import os
 from collections.abc import Iterator

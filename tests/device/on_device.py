@@ -1,11 +1,13 @@
-"""Training on a device, with a stop and a restart between two epochs, gives what the CPU gives without one."""
+"""Training on a device, with a stop and a restart between two epochs, and partners drawn there are as on the CPU."""
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from cmixup import BatchPartnerSampler, PartnerSampler
 from cmixup.data import Split
 from cmixup.inputs.images import ImageFiles, ImageRows
 from cmixup.training.loader import BatchLoader
@@ -89,3 +91,15 @@ def test_images_in_memory_lie_on_the_device(device: torch.device) -> None:
         torch.testing.assert_close(batch.x.cpu(), images[torch.tensor([2, 0])])
         assert (batch.x.device, batch.y.flatten().tolist()) == (device, [3.0, 5.0])
     assert images.files.kept.device.type == images.rows.device.type == "cpu"
+
+
+@pytest.mark.parametrize("shape", [(300,), (300, 2)])
+def test_partners_stay_on_the_device(shape: tuple[int, ...], device: torch.device) -> None:
+    labels = torch.as_tensor(np.random.default_rng(0).normal(size=shape))
+    drawn, wanted = (PartnerSampler(some, 0.3).epoch(np.random.default_rng(3)) for some in (labels.to(device), labels))
+    assert (drawn.device, drawn.dtype, len(drawn)) == (device, torch.int64, 300)
+    assert drawn.cpu().equal(wanted)
+    first, sampler = labels[:8], BatchPartnerSampler(0.5, candidates="b1+b2")
+    assert sampler.draw(first.to(device), labels.to(device), np.random.default_rng(0)).device == device
+    rows = sampler.probabilities(first.to(device), labels.to(device))
+    torch.testing.assert_close(rows.cpu(), sampler.probabilities(first, labels))

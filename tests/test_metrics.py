@@ -42,7 +42,7 @@ VALUES: list[tuple[str, Any, Any, float]] = [
     ("rmse", [[1, 0], [3, 4]], [[0, 0], [1, 8]], math.sqrt((1 + 0 + 4 + 16) / 4)),  # pooled over labels
     ("mape", [1, 5, -1], [2, 0, -4], 100 * (0.5 + 0.75) / 2),  # without the label that is 0
     ("r", [10, 13, 19, 31], [1, 2, 4, 8], 1), ("r", [-1, -2, -4, -8], [1, 2, 4, 8], -1),
-    ("r", [3, 1, 2], [0.1] * 3, math.nan), ("r", [0.1] * 3, [3, 1, 2], 0),  # 0.1 is no binary fraction
+    ("r", [*range(7)], [0.1] * 7, math.nan), ("r", [0.1] * 7, [*range(7)], 0),  # 0.1 is no binary fraction
     ("r", np.stack([X, -(X**2), X], axis=1), TARGETS, (1 - 1) / 2),
     ("r", np.stack([X, X, X], axis=1), TARGETS, (1 + np.corrcoef(X, X**2)[0, 1]) / 2),
     ("coverage90", [[0, 1]] * 4, [0, 1.6, -1.7, 9], 0.5),

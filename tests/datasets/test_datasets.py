@@ -22,13 +22,12 @@ from datasets.no2 import NO2
 from datasets.skillcraft import SkillCraft
 from scripts.config.compose import CONFIG_DIR, option_names
 from scripts.config.parts import dataset_class
-from tests.datasets.samples import put_needed
+from tests.datasets.samples import parts, put_needed
 
 DATASETS = option_names("dataset")
 SPLITS = ("train", "val", "test")
 DATA_PAGE = (CONFIG_DIR.parent / "docs" / "data.md").read_text()
 SMALL_IMAGES = ("echo", "poverty_map", "pascal1d", "pascal1d_rendered", "shapenet1d", "shapenet1d_random")
-TABULAR = [name for name in DATASETS if issubclass(dataset_class(name), TabularDataset)]
 
 
 @pytest.fixture(autouse=True)
@@ -41,20 +40,6 @@ def no_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "fetch", refuse)
     monkeypatch.setattr(np, "loadtxt", refuse)
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-
-
-@pytest.mark.parametrize("name", TABULAR)
-def test_the_stand_in_has_the_cards_shapes_and_sizes(name: str) -> None:
-    card = dataset_class(name)
-    data = card(synthetic=True).load(0)
-    sizes = card.split_sizes or tuple(len(getattr(data, part)) for part in SPLITS)  # a card need not give figures
-    assert [tuple(getattr(data, part).x.shape[:1]) for part in SPLITS] == [(size,) for size in sizes]
-    assert card.rows in (0, sum(sizes))
-    x = torch.cat([getattr(data, part).x for part in SPLITS])
-    assert (x.min(), x.max()) == (0, 1)
-    assert (data.train.x.aminmax(dim=0).max == 1).all()
-    assert data.train.y.std() > 0
-    assert data.checksums == {}
 
 
 @pytest.mark.parametrize("name", DATASETS)
@@ -80,6 +65,14 @@ def test_the_kind_of_a_dataset_is_that_of_its_rows(name: str) -> None:
         assert card.domains == (len(data.train.domain.unique()) > 1)
     if name not in SMALL_IMAGES and card.x_shape:
         assert tuple(data.train.x.shape[1:]) == card.x_shape
+    if issubclass(card, TabularDataset):
+        sizes = tuple(len(split) for split in parts(data))
+        assert (card.split_sizes or sizes, card.rows or sum(sizes)) == (sizes, sum(sizes))  # a card need not give them
+        x = torch.cat([split.x for split in parts(data)])
+        assert (x.min(), x.max(), set(data.train.x.amax(dim=0).tolist())) == (0, 1, {1})
+        assert data.train.y.std() > 0
+        assert data.worst == ("rmse",) * card.domains
+    assert data.checksums == {}
     assert len(card.split_sizes) in (0, 3)
 
 
@@ -174,12 +167,6 @@ def test_scaling_is_fitted_on_training_rows_whose_range_clips_the_rest_or_on_all
     torch.testing.assert_close(data.test.x[:, 0], torch.tensor(test))
 
 
-def test_standardised_features_have_mean_0_and_std_1_on_the_training_rows() -> None:
-    x = np.array([[1.0, 0.1], [3.0, 0.1], [9.0, 0.4]])
-    scaled = Scaling.fit(x[:2], "standard").apply(x).astype(np.float32)
-    assert scaled.tolist() == [[-1.0, 0.0], [1.0, 0.0], [7.0, 0.0]]  # others are not clipped
-
-
 @pytest.mark.parametrize(("which", "value"), [("x", np.nan), ("y", np.inf)])
 def test_values_that_are_not_finite_are_refused_with_their_row(which: str, value: float) -> None:
     x, y = toy_x(), np.zeros((10, 1))
@@ -191,10 +178,9 @@ def test_values_that_are_not_finite_are_refused_with_their_row(which: str, value
 def test_diabetes_is_embedded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()  # scikit-learn's copy is no download
     data = Diabetes().load(0)
-    y = torch.cat([getattr(data, part).y for part in SPLITS])
-    assert y.shape == (442, 1)
+    y = torch.cat([split.y for split in parts(data)])
     assert (y.min(), y.max()) == (25, 346)
-    assert (len(data.train), len(data.val), len(data.test)) == (262, 90, 90)
+    assert [len(split) for split in parts(data)] == [262, 90, 90]
     ((source, digest),) = data.checksums.items()
     assert source == "scikit-learn:load_diabetes"
     assert re.fullmatch("[0-9a-f]{64}", digest)
@@ -214,7 +200,10 @@ def test_split_by_domain_follows_the_released_rule() -> None:
     assert sorted(domain[rows["test"]].tolist()) == [5, 5, 9]
 
 
-def test_unknown_values_get_the_mean_of_the_fitted_rows() -> None:
+def test_scaling_is_fitted_on_rows_and_unknown_values_get_their_mean() -> None:
+    x = np.array([[1.0, 0.1], [3.0, 0.1], [9.0, 0.4]])
+    scaled = Scaling.fit(x[:2], "standard").apply(x).astype(np.float32)
+    assert scaled.tolist() == [[-1.0, 0.0], [1.0, 0.0], [7.0, 0.0]]  # others are not clipped
     x = np.array([[1.0, np.nan], [3.0, 10.0], [np.nan, 20.0], [np.nan, 90.0]])
     assert Scaling.fit(x[:3], "minmax").apply(x).tolist() == [[0.0, 0.5], [1.0, 0.0], [0.5, 1.0], [0.5, 1.0]]
     assert Scaling.fit(x, "minmax").apply(x)[:, 1].tolist() == [0.375, 0.0, 0.125, 1.0]
@@ -245,15 +234,6 @@ def test_the_order_of_the_rows_is_an_option_and_changes_nothing_else() -> None:
         assert rows[0] == rows[1] == rows[2]
     with pytest.raises(InputError, match="row_order must be one of file, released, got 'random'"):
         Crime(row_order="random")
-
-
-@pytest.mark.parametrize(("dataset", "domains"), [(Crime, (31, 6, 9)), (SkillCraft, (4, 1, 3))])
-def test_no_domain_is_in_two_splits_and_worst_is_one_of_them(dataset: type, domains: tuple[int, ...]) -> None:
-    data = dataset(synthetic=True).load(0)
-    by_split = [set(split.domain.tolist()) for split in (data.train, data.val, data.test)]
-    assert tuple(map(len, by_split)) == domains
-    assert len(set.union(*by_split)) == sum(domains)
-    assert data.worst == ("rmse",)
 
 
 def test_folds_validate_on_every_training_domain_once_and_on_no_other() -> None:

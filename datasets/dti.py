@@ -88,13 +88,14 @@ class DTI(DrugTarget):
         """Cut every year as PyTDC does, and make the years equally large if asked to."""
         rng = np.random.default_rng([seed, 2013])
         parts: dict[str, list[np.ndarray]] = {"train": [], "val": [], "test": []}
-        for year in TRAIN_YEARS:
-            kept, others = holdout(np.flatnonzero(table.domain == year), seed)
-            parts["train"].append(kept)
-            parts["val"].append(others)
-        for year in TEST_YEARS:
+        for year in (*TRAIN_YEARS, *TEST_YEARS):
             rows = np.flatnonzero(table.domain == year)
-            parts["test"].append(rows if self.whole_test else holdout(rows, seed)[0])
+            kept = np.random.RandomState(seed).rand(len(rows)) < KEPT  # PyTDC's create_group_split: as for other years
+            if year in TRAIN_YEARS:
+                parts["train"].append(rows[kept])
+                parts["val"].append(rows[~kept])
+            else:
+                parts["test"].append(rows if self.whole_test else rows[kept])
         if self.subsample:
             for part, years in parts.items():
                 smallest = min(map(len, years))
@@ -103,9 +104,3 @@ class DTI(DrugTarget):
         chosen = {part: np.concatenate(years) for part, years in parts.items()}
         # As in the released code: a run that does not shuffle every epoch must not see one year after another.
         return {**chosen, "train": rng.permutation(chosen["train"])}
-
-
-def holdout(rows: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return about 80 % of a year's rows, and the others (PyTDC `create_group_split`: the same numbers each year)."""
-    kept = np.random.RandomState(seed).rand(len(rows)) < KEPT
-    return rows[kept], rows[~kept]

@@ -53,9 +53,7 @@ class Labelled:
     y: np.ndarray  # (N, d_y) float64 labels
     domain: np.ndarray  # (N,) int64, 0 without a group
     parts: list[object]  # the word of each that names its part, if a column does
-    mean: np.ndarray  # (N, 3) float64, of the pixels of each image, of which the largest is 1, and
-    square: np.ndarray  # of their squares
-    within: np.ndarray  # (N, 3), the variance inside of each image
+    moments: np.ndarray  # (3, N, 3) float64: mean, mean square and variance of each image's pixels, the largest 1
     units: tuple[str, ...]  # of the labels
     source: str  # how errors call the table
     checksums: Mapping[str, str]  # of the table, and of the list of images
@@ -162,7 +160,7 @@ class Images(TextFile):
         y, wrong = np.column_stack(labels), dict(table.wrong)
         files = [Path() if file is None else file for file in table.files]
         deep = any(in_threads(is_deep, [file for file in table.files if file]))
-        pixels, mean, square, within = self._decoded(files, deep, table, wrong)
+        pixels, moments = self._decoded(files, deep, table, wrong)
         if wrong and not self.skip_broken:
             more = f"; and {len(wrong) - 1} more" if len(wrong) > 1 else ""
             raise InputError(f"{wrong[min(wrong)]}{more} (dataset.skip_broken=true goes on without)")
@@ -184,8 +182,8 @@ class Images(TextFile):
         if pixels is not None:
             kept.kept = pixels if len(rows) == len(y) else pixels[torch.from_numpy(rows)]
         units = tuple(unit_of(reading.form) for reading in readings)
-        return Labelled(kept, y[rows], domain[rows], parts, mean[rows], square[rows], within[rows], units, source,
-                        self.checksums, tuple(notes))  # fmt: skip
+        moments = moments[:, rows]
+        return Labelled(kept, y[rows], domain[rows], parts, moments, units, source, self.checksums, tuple(notes))
 
     def _columns(self, table: ImageTable) -> dict[str, tuple[str, ...]]:
         """Return the columns that the options name, as the table spells them; they must be there."""
@@ -202,7 +200,7 @@ class Images(TextFile):
 
     def _decoded(
         self, paths: list[Path], deep: bool, table: ImageTable, wrong: dict[int, str]
-    ) -> tuple[Tensor | None, np.ndarray, np.ndarray, np.ndarray]:
+    ) -> tuple[Tensor | None, np.ndarray]:
         """Decode every image: return all pixels if they may stay, and moments of each; note the broken."""
         n, shape = len(paths), (len(paths), CHANNELS, self.size, self.size)
         fits = math.prod(shape) * (4 if deep else 1) <= self.memory * GB
@@ -221,7 +219,7 @@ class Images(TextFile):
             moments[:, row] = values.mean(axis=1), np.square(values).mean(axis=1), values.var(axis=1)
 
         in_threads(decode, [row for row in range(n) if row not in wrong])
-        return kept, *moments
+        return kept, moments
 
     def _synthetic(self) -> Labelled:
         """Return discs on noise, whose label is their radius; the other labels are the centre."""
@@ -232,12 +230,11 @@ class Images(TextFile):
         pixels = rng.integers(0, 60, (n, CHANNELS, size, size)) + 150 * (far < truth[:, :1, None])[:, None]
         files = ImageFiles([Path()] * n, size, deep=False)
         files.kept = torch.from_numpy(pixels.astype(np.uint8))
-        moments = [(pixels / 255.0) ** power for power in (1, 2)]
+        values = pixels.reshape(n, CHANNELS, -1) / 255.0
         domain = rng.integers(0, 12 if self.group else 1, n)
         parts: list[object] = [SPLITS[k % 3] for k in range(n)]
-        mean, square = (values.mean(axis=(2, 3)) for values in moments)
-        within, units = moments[0].var(axis=(2, 3)), ("",) * truth.shape[1]
-        return Labelled(files, truth, domain, parts, mean, square, within, units, "the stand-in", {}, ())
+        moments = np.stack([values.mean(axis=2), np.square(values).mean(axis=2), values.var(axis=2)])
+        return Labelled(files, truth, domain, parts, moments, ("",) * truth.shape[1], "the stand-in", {}, ())
 
 
 class AugmentedRows:
@@ -274,10 +271,11 @@ class AugmentedRows:
 
 def _moments(one: Labelled, rows: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return mean and standard deviation of each channel over images; one that is constant is divided by `VANISH`."""
-    mean = one.mean[rows].mean(axis=0)
-    variance = one.square[rows].mean(axis=0) - mean**2
+    means, squares, within = one.moments[:, rows]
+    mean = means.mean(axis=0)
+    variance = squares.mean(axis=0) - mean**2
     # Of few photons in 16 bits the squares lose it; from differences it is 0 only where all pixels are equal.
-    exact = one.within[rows].mean(axis=0) + (one.mean[rows] - one.mean[rows[0]]).var(axis=0)
+    exact = within.mean(axis=0) + (means - means[0]).var(axis=0)
     std = np.where(exact > 0, np.sqrt(np.where(variance > 1e-10, variance, exact)), VANISH)
     return tuple(mean.tolist()), tuple(std.tolist())
 

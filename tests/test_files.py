@@ -1,4 +1,4 @@
-"""Files are whole or absent, `DONE` lists those of a run, and a file is what it says when it is read."""
+"""Files are whole or absent, `DONE` lists those of a run, and a damaged file is refused when it is read."""
 
 import contextlib
 import errno

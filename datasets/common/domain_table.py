@@ -65,7 +65,7 @@ def split_by_domain(domain: np.ndarray) -> Indices:
 def leave_domains_out(rows: Indices, domain: np.ndarray, folds: int, seed: int) -> Indices:
     """Validate on training domains that do not train; the split's own validation rows are left out.
 
-    The training domains are cut, by ascending id, into `folds` groups of as many domains, of which number
+    The training domains are cut, by ascending id, into `folds` groups of as many domains, and group number
     `seed % folds` validates. As many folds as there are domains leave one out at a time.
     """
     train = rows["train"]

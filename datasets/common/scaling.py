@@ -1,7 +1,7 @@
 """How the features of the tables that ship with the project are scaled, and which numbers of it a run keeps.
 
-What is kept is the JSON that `TablePreprocessing` reads, so that a run on such a table
-predicts new rows as a run on an own table does. This file writes it without pandas, whose import would delay every run.
+A run keeps them in the JSON that `TablePreprocessing` reads, so it predicts new rows as a run on an own table does. This
+file writes it without pandas, whose import would delay every run.
 """
 
 import json
@@ -31,7 +31,7 @@ class Scaling:
 
     @classmethod
     def fit(cls, x: np.ndarray, form: str) -> Self:
-        """Fit on the rows `x: (n, d)`, each column of which has a known value."""
+        """Fit on the rows `x: (n, d)`; each column has a known value."""
         known = ~np.isnan(x)
         if not known.any(axis=0).all():
             column = int(np.argmin(known.any(axis=0)))

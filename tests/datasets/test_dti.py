@@ -84,7 +84,7 @@ def test_no_protein_is_in_two_splits(dataset: Any) -> None:
 
 @pytest.mark.parametrize(
     ("dataset", "matrix", "expected"),
-    [  # Kd of 10000 nM is pKd 5, 1 nM is 9; what is unknown is left out
+    [  # Kd of 10000 nM is pKd 5, 1 nM is 9; unknown entries are left out
         (DTIDavis, "10000 1 100\n.1 10000 1000\n", [[0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2], [5, 9, 7, 10, 5, 6]]),
         (DTIKiba, "11.1\tnan\t10\nnan\t3\t0\n", [[0, 0, 1, 1], [0, 2, 1, 2], [11.1, 10, 3, 0]]),
     ],

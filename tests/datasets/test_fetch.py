@@ -100,8 +100,8 @@ def test_a_damaged_file_at_hand_is_an_error_and_stays(root: Path) -> None:
     assert target.read_bytes() == OTHER
 
 
-#: Where a file comes from: its addresses, the mirror, and what the server is asked for; `/all.zip` has the file as a
-#: member.
+#: Where a file comes from: its addresses, the mirror, and the requests that the server hears; `/all.zip` has the file
+#: as a member.
 WAYS: dict[str, tuple[list[str], str, list[str]]] = {
     "a mirror folder": ([], "{tmp}/mirror", []),
     "a mirror's file address": ([], "file://{tmp}/mirror/", []),

@@ -191,7 +191,7 @@ def test_a_file_with_few_rows_gives_the_last_steps(tmp_path: Path) -> None:
     assert frame.index.tolist() == [pd.Timestamp("2024-01-01 06:00"), pd.Timestamp("2024-01-01 07:00")]
 
 
-def test_what_is_known_ahead_stands_behind_the_last_target(tmp_path: Path) -> None:
+def test_values_known_ahead_stand_after_the_last_target(tmp_path: Path) -> None:
     made = preprocessing(made_series(tmp_path, hourly(), target="a", known="b", id="").load(0))
     new = hourly(43).astype({"a": float})
     new.loc[40:, "a"] = np.nan

@@ -1,4 +1,4 @@
-"""Pose tasks: what a row is, released pickles, views, meshes and the renderer."""
+"""Pose tasks: their rows, released pickles, views, meshes and the renderer."""
 
 import io
 import itertools
@@ -24,7 +24,7 @@ from datasets.pascal1d import Pascal1D
 from datasets.pascal1d_rendered import Pascal1DRendered
 from tests.datasets.samples import parts, views
 
-# ---- Tasks: what a row is, who is drawn, and that test objects stay apart
+# ---- Tasks: their rows, the objects that are drawn, and that test objects stay apart
 
 
 def test_a_task_is_views_of_one_object_with_their_labels() -> None:

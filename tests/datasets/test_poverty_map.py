@@ -57,7 +57,7 @@ class Source:
 
 
 class Wilds(types.ModuleType):
-    """Stands in for the module of wilds; what asks for its latest version must not be there when it is imported."""
+    """Stands in for the module of wilds; its import must not find the package that asks for the latest version."""
 
     def __getattr__(self, name: str) -> type[Source]:
         if name != "PovertyMapDataset":

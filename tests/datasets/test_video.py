@@ -58,7 +58,7 @@ def test_an_empty_chunk_repeats_the_frame_before(video: Path) -> None:
 
 
 def test_every_truncation_is_noticed_before_or_at_reading(video: Path) -> None:
-    """But for a cut in the index behind the images, which is not needed, at its chunk's start."""
+    """But for a cut at the start of the index after the images, which nobody needs."""
     content = video.read_bytes()
     last = content.index(b"idx1")
     for length in [*range(0, len(content), 97), last - 1]:
@@ -178,7 +178,7 @@ def test_the_offsets_are_those_of_the_original() -> None:
         there = clip[0, 0] != 0
         assert torch.equal(there, clip[2, 1] != 0)
         rows, columns = there.any(dim=1).nonzero()[:, 0].tolist(), there.any(dim=0).nonzero()[:, 0].tolist()
-        # An offset below the padding leaves zeros before the picture, one above it behind.
+        # An offset below the padding leaves zeros before the picture, one above it after the picture.
         top, left = (2 - r[0] if r[0] else 2 + 3 - r[-1] for r in (rows, columns))
         seen.add((top, left))
     assert seen == {(i, j) for i in range(4) for j in range(4)}

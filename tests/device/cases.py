@@ -29,7 +29,7 @@ SHOTS, SIDE = 5, 16
 
 
 class Views:
-    """Clips of which training reads a random one and evaluation all three."""
+    """Clips; training reads a random one, evaluation all three."""
 
     def __init__(self, x: Tensor):
         self.x, self.shape = x, x.shape
@@ -109,7 +109,7 @@ def _data(backbone: str, seed: int) -> RegressionData:
 
 
 def parts(method: str) -> set[tuple[str, str]]:
-    """Return what a method is made of."""
+    """Return the parts of a method."""
     return {("_target_", part_file("method", method)["_target_"]), *choices(method).items()}
 
 

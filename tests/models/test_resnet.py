@@ -92,7 +92,7 @@ def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
 
 def test_any_classifier_of_torchvisions_is_a_regressor(tmp_path: Path) -> None:
-    """Its weights load but for the last layer, whatever its size; what does not fit is named."""
+    """Its weights load but for the last layer, whatever its size; an error names weights that do not fit."""
     models = import_torchvision("torchvision.models")
     theirs = models.get_model("shufflenet_v2_x0_5", num_classes=7).eval()
     torch.save(theirs.state_dict(), tmp_path / "theirs.pth")

@@ -80,7 +80,7 @@ def half_files(out: Path) -> list[str]:
 
 
 def finished(out: Path) -> dict[str, tuple[int, int]]:
-    """Return the finished runs below a folder, each with what changes if it is finished again."""
+    """Return the finished runs below a folder, each with inode and time, which change if it is finished again."""
     return {str(done.parent): (done.stat().st_ino, done.stat().st_mtime_ns) for done in out.rglob(DONE)}
 
 

@@ -56,7 +56,7 @@ def test_a_killed_command_loses_nothing(name: str, tmp_path: Path) -> None:
     seconds = time.monotonic() - began
     for number in range(3 * TIMES):
         out = tmp_path / f"killed{number}"
-        for _ in range(2):  # what goes on is killed, too
+        for _ in range(2):  # the second goes on from the first
             process = start(words, out)
             time.sleep(rng.uniform(0.5, 1.0) * seconds)  # the first half are imports
             kill(process)

@@ -41,7 +41,7 @@ def label_column(values: pd.Series, source: str) -> tuple[np.ndarray, Reading]:
 
 
 def holds_categories(values: pd.Series, source: str) -> bool:
-    """Return whether a column holds categories: known values of which half or more are no numbers.
+    """Return whether a column holds categories: half or more of its known values are no numbers.
 
     A few that are no numbers among many that are, and values that are meant as numbers, are refused.
     """

@@ -20,7 +20,7 @@ from datasets.common.table.fitting import numbers_rows
 ID_NAME = re.compile(r"(^|[\W_])(id|ids|uuid|guid|nr|no|index|rownames?|rownumber)$", re.IGNORECASE)
 #: Equal rows are said if they are this many times as many pairs as labels that are drawn anew would give.
 BY_CHANCE, FEWEST = 20.0, 3
-#: Rows are only equal by mistake in columns of which one differs in half of the rows; scores of a test repeat.
+#: Equal rows are a mistake only where some column differs in half of the rows; scores of a test repeat.
 CONTINUOUS = 0.5
 
 
@@ -29,7 +29,7 @@ def find_problems(
 ) -> list[str]:
     """Return a line for each problem that a table of features (dates as numbers) and labels (N, d_y) seems to have.
 
-    The index of the features names rows; `keep` names columns of which the user says that they number no rows.
+    The index of the features names rows; `keep` names columns that number no rows, as the user says.
     """
     if len(y) < MIN_ROWS:
         return []
@@ -42,7 +42,7 @@ def find_problems(
     ]
     numbered = {name for name, column in values.items() if name not in categorical and _is_id(name, column)}
     for name, column in values.items():
-        # What numbers every row is dropped by fitting, which says so.
+        # Fitting drops a column that numbers every row, and says so.
         if name in numbered and name not in leaked and name not in keep and not numbers_rows(column):
             lines.append(f"{name} looks like an ID (nearly as many values as rows): dataset.drop=[{name}]")
     features_without_ids = [column for name, column in values.items() if name not in numbered]

@@ -52,8 +52,8 @@ class UserTable(Dataset):
     """A table whose columns the user describes.
 
     Columns of numbers are numeric features, also those of text that is a number or a time to a person, where
-    `reads_text` (`cmixup.tables.written`). Other columns of which half or more of the known values are no numbers hold
-    categories. Rows without a target or group are left out and counted.
+    `reads_text` (`cmixup.tables.written`). Other columns hold categories, if half or more of their known values are
+    no numbers. Rows without a target or group are left out and counted.
     All else is fitted on the training rows alone (medians, scales, levels, which columns are of no use:
     `datasets.common.table.fitting`), and the run keeps it as preprocessing.json.
 

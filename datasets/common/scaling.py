@@ -1,6 +1,6 @@
 """How the features of the tables that ship with the project are scaled, and which numbers of it a run keeps.
 
-A run keeps them in the JSON that `TablePreprocessing` reads, so it predicts new rows as a run on an own table does. This
+A run keeps them in the JSON that `TablePreprocessing` reads, and predicts new rows as a run on an own table does. This
 file writes it without pandas, whose import would delay every run.
 """
 

@@ -32,7 +32,7 @@ def read_image_table(
     """Read a table, and find an image below the folder for each row.
 
     A row names its image by the path below the folder or by the file's name, with or without the ending, in `column`;
-    "" finds it, as the one with the most values that are images, at least half. Columns `text` stay as they are written.
+    "" finds it, as the one with the most values that are images, at least half. Columns `text` stay as written.
     """
     known, form = _spellings(folder), form or Format()
     frame = read_table(path, form, text)

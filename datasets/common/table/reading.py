@@ -2,9 +2,9 @@
 
 - Rows are counted from 1 below the header; blank lines are none. Errors name file, row and column.
 - `skip=auto` passes over lines before the header that begin with #; the header is the first other line that is not
-  blank, or the last one with # if it has as many cells as the line below it, and a number is among these. Blanks and line
-  breaks in names become one blank, and none around them; a column without a name is called "column 3" by its place; two
-  of one name are refused.
+  blank, or the last one with # if it has as many cells as the line below it, and one of these is a number. Blanks and
+  line breaks in names become one blank, and none around them; a column without a name is called "column 3" by place;
+  two of one name are refused.
 - `separator=auto` takes the one of tab, semicolon, bar and comma that stands most often in the header outside quotes,
   the first of these on a tie.
 - `decimal=auto` takes the comma if the separator is another, some column of the first 1,000 rows holds numbers only

@@ -89,9 +89,6 @@ reproduce-all: $(VENV)/.ready ## Train what is missing, then all [DRY_RUN=1]
 
 ##@ Check and publish results
 
-verify: $(VENV)/.ready ## All checks, from raw files to trained cells
-	$(PY) -m scripts.verify all $(VERIFIED) "results=$(RESULTS)"
-
 verify-metrics: $(VENV)/.ready ## Compute every score from its predictions
 	$(PY) -m scripts.verify scores "results=$(RESULTS)"
 
@@ -100,6 +97,8 @@ verify-results: $(VENV)/.ready ## Train published cells again [CELLS=12 MODELS=]
 
 verify-pages: $(VENV)/.ready ## Compare tables and pages with the records
 	$(PY) -m scripts.render check=1
+
+verify: verify-metrics verify-pages verify-results ## These three in turn
 
 publish: $(VENV)/.ready ## Copy finished runs into results/ and render
 	$(PY) -m scripts.publish

@@ -1,11 +1,9 @@
-"""Verify the published numbers, from the raw data up.
+"""Verify the published numbers.
 
-- `data`: every raw file that is here has its SHA-256.
 - `scores`: every published score is what its stored predictions give.
-- `pages`: every rendered file is what the records render to.
 - `cells`: published cells, drawn with `seed`, agree within noise when they are trained again (`scripts.plan.rerun`).
 
-`all` (`make verify`) checks these in turn. What differs is named; the status is then 1, and also where nothing could be
+`make verify` checks these and the pages. What differs is named; the status is then 1, and also where nothing could be
 decided. Example: `python -m scripts.verify cells count=12 seed=5`.
 """
 
@@ -13,27 +11,23 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from cmixup.errors import InputError, check_choice
-from cmixup.files import sha256_of
-from datasets.common.fetch import data_root, mirror_folders
+from cmixup.errors import check_choice
 from scripts.config.arguments import Args, parse_args
 from scripts.config.compose import option_names
-from scripts.config.parts import dataset_class
 from scripts.driver.cli import user_errors
 from scripts.plan.rerun import QUICK, beyond_noise, draw_cells, published_cells, rerun_cells
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
 from scripts.records.published import STUDY, dataset_of
 from scripts.records.rescored import NEAR, NEAR_R, verify_scores
-from scripts.report import rendering
 from scripts.study.cells import study_again
 
 Checked = tuple[list[str], str]  # a line for everything that is wrong, and in words how much was compared
-CHECKS = ("data", "scores", "pages", "cells")
+CHECKS = ("scores", "cells")
 KEYS = {
-    "what": f"all, or {', '.join(CHECKS)}",
+    "what": " or ".join(CHECKS),
     "count": "cells to draw, as many as there are at most; default 12",
     "seed": "of the drawing; default: a new one, which is printed",
     "datasets": "whose cells, names between commas; default all",
@@ -42,15 +36,6 @@ KEYS = {
     "jobs": "processes; default one a core",
     "results": "where the published records are; default results/",
 }
-
-
-def check_data() -> Checked:
-    """Compare the SHA-256 of raw files that are here."""
-    every = {file for name in option_names("dataset") for files in dataset_class(name).files for file in files}
-    places = {root / file.path: file.sha256 for file in every for root in (data_root(), *mirror_folders())}
-    here = {path: sha256_of(path) for path, known in places.items() if known and path.is_file()}
-    wrong = [f"{path} has SHA-256 {is_}, expected {places[path]}" for path, is_ in here.items() if is_ != places[path]]
-    return sorted(wrong), f"{len(here) - len(wrong)} raw files have their SHA-256"
 
 
 def check_scores(results: Path) -> Checked:
@@ -64,13 +49,6 @@ def check_scores(results: Path) -> Checked:
         f"give: {again.exact} to the last bit, {near} within {NEAR:.3%} (R within {NEAR_R:g})"
     )
     return again.wrong if again.runs else ["no run has predictions"], line
-
-
-def check_pages(results: Path) -> Checked:
-    """Compare rendered files with what the records render to."""
-    if results.resolve() != RESULTS.resolve():
-        raise InputError(f"pages are those of {RESULTS}, got results={results}")
-    return rendering.stale_texts(), "every rendered text is what the records render to"
 
 
 def check_cells(results: Path, given: Args) -> Checked:
@@ -96,19 +74,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         given = parse_args(argv, KEYS, __doc__, names=("what",))
-        what = check_choice("what", given.get("what", ""), ("all", *CHECKS))
+        what = check_choice("what", given.get("what", ""), CHECKS)
         results = Path(given.get("results") or RESULTS)
-        checks: dict[str, Callable[[], Checked]] = {
-            "data": check_data, "scores": lambda: check_scores(results), "pages": lambda: check_pages(results),
-            "cells": lambda: check_cells(results, given),
-        }  # fmt: skip
-        for name in checks if what == "all" else [what]:
-            wrong, line = checks[name]()
-            for one in wrong:
-                print(f"DIFFERS {one}", file=sys.stderr)
-            print(f"{name}: {line}", flush=True)
-            if wrong:
-                raise SystemExit(1)
+        wrong, line = check_scores(results) if what == "scores" else check_cells(results, given)
+        for one in wrong:
+            print(f"DIFFERS {one}", file=sys.stderr)
+        print(f"{what}: {line}", flush=True)
+        if wrong:
+            raise SystemExit(1)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,6 @@ REPORT, HISTORY, CONFIG, PREDICTIONS = "report.json", "history.csv", "config.yam
 LONGEST_NAME = 120  # of a folder
 LEARNED_NOTHING = "learned_nothing"  # a fact of such a run, 1; its report says it in words under the same name
 STRICT = {"NaN": None, "Infinity": "inf", "-Infinity": "-inf"}  # in reports, for words that strict JSON lacks
-NAMING = re.compile(r"(\['(target|group|dataset\.[^']*)'\]|\[\d+\])$")  # places of columns, of which one may be "inf"
 ENDING = ".ending"  # of the out folder: lists the runs of a stack that are whole and are being marked as done
 
 
@@ -139,7 +138,7 @@ class RunFolder:
     def report(self) -> dict[str, Any]:
         """Return the report; a number that is not finite, which JSON lacks, is one again."""
         report = map_leaves(
-            lambda place, value: float(value) if value in ("inf", "-inf") and not NAMING.search(place) else value,
+            lambda _, value: float(value) if value in ("inf", "-inf") else value,
             "report",
             json.loads(checked(self.path / REPORT).read_text()),
         )

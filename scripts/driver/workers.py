@@ -20,8 +20,8 @@ from scripts.driver.cli import USER_ERRORS
 
 PARENT_LOOK = 1.0  # seconds between two looks at the parent
 
-#: Takes a task and a function that reports progress; returns what went wrong.
-Work = Callable[[Any, Callable[[Any], None]], Any]
+#: Takes a task and a function that reports progress.
+Work = Callable[[Any, Callable[[Any], None]], None]
 
 
 class Worker:
@@ -125,8 +125,9 @@ def serve_tasks(connection: Connection, work: Work) -> None:
             task = connection.recv()
         except (EOFError, OSError):
             return
+        problem = None
         try:
-            problem = work(task, lambda message: connection.send((False, message)))
+            work(task, lambda message: connection.send((False, message)))
         except USER_ERRORS as error:
             problem = str(error) or type(error).__name__
         except Exception as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -19,7 +19,7 @@ from scripts.config.compose import compose_train, override_words
 from scripts.config.parts import GROUPS
 from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import RunFolder
-from scripts.plan.schedule import Item, Problem, items_of, train_items
+from scripts.plan.schedule import Item, train_items
 from scripts.records.published import STUDY, published_runs
 from scripts.records.run_tables import Row
 from scripts.stats.intervals import Difference, summarise_values
@@ -134,36 +134,32 @@ def rerun_cells(
     """
     paired, wrong = dict[str, Paired](), dict[str, str]()
     with tempfile.TemporaryDirectory(prefix="cmixup-verify-") as folder:
-        planned, others = list[tuple[Cell, Job]](), list[tuple[Cell, Again]]()
-        for number, cell in enumerate(cells):
-            place = Path(folder) / str(number)
+        items, ways = list[Item](), dict[str, tuple[Cell, Read]]()
+        for number, cell in enumerate(cells, 1):
+            place, name = Path(folder) / str(number), f"{number}: {cell.name}"  # several cells may share a name
             try:
                 if study and cell.first["experiment"].startswith(STUDY):
-                    others.append((cell, study(cell, place)))
+                    item, read = study(cell, place)
                 else:
-                    planned.append((cell, plan_job(compose_train(cell.command(place)))))
+                    job = plan_job(compose_train(cell.command(place)))
+                    item, read = Item(name, (job,), job.epochs), partial(_scores, job)
             except InputError as error:  # an option or a value is no longer known
                 wrong[cell.name] = str(error).splitlines()[0]
-        for dataset in {job.dataset.name: job.dataset for _, job in planned}.values():
-            if not dataset.synthetic:
-                dataset.fetch()
-        items = items_of([job for _, job in planned])
-        ways: dict[str, tuple[Cell, Read]] = {}
-        for item, (cell, job) in zip(items, planned, strict=True):
-            ways[item.name] = cell, partial(_scores, job)
-        ways |= {item.name: (cell, read) for cell, (item, read) in others}
+                continue
+            items.append(replace(item, name=name))
+            ways[name] = cell, read
 
-        def on_finish(item: Item, problem: Problem | None) -> str:
+        def on_finish(item: Item, problem: str | None) -> str:
             cell, read = ways[item.name]
             again = read()
             pairs = [(score, again[seed]) for seed, score in cell.scores.items() if seed in again]
             if problem or len(pairs) < len(cell.scores):
-                wrong[cell.name] = problem.text if problem else "some seeds gave no result"
+                wrong[cell.name] = problem or "some seeds gave no result"
             if pairs:
                 paired[cell.name] = Paired([*(paired[cell.name].pairs if cell.name in paired else ()), *pairs])
             return f"{cell.name}: {wrong.get(cell.name) or paired[cell.name]}"
 
-        train_items([*items, *(item for _, (item, _) in others)], "verifying", workers=workers, on_finish=on_finish)
+        train_items(items, "verifying", workers=workers, on_finish=on_finish)
     return paired, wrong
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import errno
 import multiprocessing
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from cmixup.data import core_count
-from cmixup.errors import InputError
-from datasets.common.fetch import FetchError
-from scripts.driver.execute import Diverged, execute_together
+from scripts.driver.execute import execute_together
 from scripts.driver.job import Job, pick_device, stack_key
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.workers import work_off
@@ -25,15 +22,6 @@ Report = Callable[[Any], None]
 #: Models in a stack of several jobs. Airfoil, CPU milliseconds a model and epoch with 10, 30, 60 and 120 models: 17,
 #: 14, 12, 10 (a busy machine); 60 leave a sweep of 12 values and 10 seeds to two processes.
 STACK_MODELS = 60
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # every item would end so
-FAILED, NO_DATA, DISK_FULL = "failed", "no data", "disk full"
-
-
-class Problem(NamedTuple):
-    """Why an item has not ended; its kind is NO_DATA or DISK_FULL, what the machine lacks for the moment, or FAILED."""
-
-    kind: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -46,11 +34,6 @@ class Item:
     # trains in the worker in place of the jobs, as `call(report)`; see `train_item`. A partial of a function at the top
     # of a module
     call: Callable[[Report], None] | None = None
-
-    @property
-    def dataset(self) -> str:
-        """The name of the dataset of its jobs."""
-        return str(self.jobs[0].config["dataset"]["name"]) if self.jobs else ""
 
 
 def stacks_of(jobs: Sequence[Job], models: int = STACK_MODELS) -> list[list[int]]:
@@ -99,38 +82,26 @@ def worker_device(device: torch.device, worker: str) -> torch.device:
     return torch.device("cuda", int(number[0]) % count)
 
 
-def train_item(item: Item, report: Report) -> Problem | None:
-    """Train an item in a worker; returns what went wrong, such as seeds that diverged.
-
-    `report` is called with what `ProgressDisplay.show` shows of this item.
-    """
-    try:
-        if item.call:
-            item.call(report)
-            return None
-        worker = multiprocessing.current_process().name
-        jobs = [replace(job, device=worker_device(job.device, worker)) for job in item.jobs]
-        epochs = jobs[0].settings.epochs
-        execute_together(jobs, lambda epoch, history: report((epoch, epochs, history[0])))
-    except FetchError as error:
-        return Problem(NO_DATA, str(error))
-    except OSError as error:
-        return Problem(DISK_FULL if error.errno in NO_ROOM else FAILED, str(error))
-    except (Diverged, InputError) as error:
-        return Problem(FAILED, str(error))
-    return None
+def train_item(item: Item, report: Report) -> None:
+    """Train an item in a worker; `report` is called with what `ProgressDisplay.show` shows of it."""
+    if item.call:
+        item.call(report)
+        return
+    worker = multiprocessing.current_process().name
+    jobs = [replace(job, device=worker_device(job.device, worker)) for job in item.jobs]
+    epochs = jobs[0].settings.epochs
+    execute_together(jobs, lambda epoch, history: report((epoch, epochs, history[0])))
 
 
 def train_items(
     items: Sequence[Item], title: str, *, workers: int = 0, unit: str = "epochs",
-    on_finish: Callable[[Item, Problem | None], str] = lambda *_: "",
+    on_finish: Callable[[Item, str | None], str] = lambda *_: "",
 ) -> list[str]:  # fmt: skip
     """Train what is not done of all items, showing progress.
 
-    Where data cannot be fetched the other items of that dataset are not begun, and none on a full disk. `workers` are
-    processes at a time, 0 is one a core or GPU; `unit` is what `epochs` of items count. `on_finish` is called for each
-    item that has ended, with what went wrong or None, and returns a line to print, or nothing. Returns a line for
-    everything that went wrong.
+    `workers` are processes at a time, 0 is one a core or GPU; `unit` is what `epochs` of items count. `on_finish` is
+    called for each item that has ended, with what went wrong or None, and returns a line to print, or nothing. Returns
+    a line for everything that went wrong.
     """
     jobs = [job for item in items for job in item.jobs]
     pending = {item.name: item for item in items if not item.jobs or any(job.pending for job in item.jobs)}
@@ -143,12 +114,8 @@ def train_items(
         if not exited:
             display.show(name, *message)
             return
-        problem = message if message is None or isinstance(message, Problem) else Problem(FAILED, str(message))
-        if problem and problem.kind in (NO_DATA, DISK_FULL):
-            lost = pending[name].dataset
-            waiting[:] = [n for n in waiting if problem.kind == NO_DATA and pending[n].dataset != lost]
-        problems.extend([f"{name}: {problem.text}"] if problem else [])
-        if line := on_finish(pending[name], problem):
+        problems.extend([f"{name}: {message}"] if message else [])
+        if line := on_finish(pending[name], message):
             display.say(line)
 
     with ProgressDisplay(sum(item.epochs for item in pending.values()), title, unit) as display:

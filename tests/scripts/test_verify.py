@@ -1,4 +1,4 @@
-"""Published cells are trained again and compared within noise, on a tiny published set; raw files by their checksum."""
+"""Published cells are trained again and compared within noise, on a tiny published set."""
 
 import json
 import re
@@ -129,15 +129,3 @@ def test_cells_can_be_narrowed(published: Path) -> None:
     assert {c.first["model"] for c in published_cells(RESULTS, models=["lstnet"])} == {"lstnet"}
     with pytest.raises(InputError, match="holds no published run of fcn3"):
         published_cells(published, ["no2"])
-
-
-def test_a_raw_file_with_other_bytes_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "airfoil").mkdir()
-    (tmp_path / "airfoil" / "airfoil_self_noise.dat").write_text("1\n")
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
-    monkeypatch.setenv("CMIXUP_MIRROR", "")
-    with pytest.raises(SystemExit):
-        command.main(["data"])
-    assert "airfoil_self_noise.dat has SHA-256 " in capsys.readouterr().err

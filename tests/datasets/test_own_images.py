@@ -78,7 +78,7 @@ def test_the_shorter_side_becomes_the_size_and_the_centre_stays(tmp_path: Path) 
 
 
 def test_splits_labels_and_pixels_are_those_of_the_files(tmp_path: Path) -> None:
-    dataset = Images(**folder_of(tmp_path))
+    dataset = Images(**(options := folder_of(tmp_path)))
     data = dataset.load(3)
     assert [len(part) for part in (data.train, data.val, data.test)] == [14, 5, 5]
     shift, scale = data.train.x._shift, data.train.x._scale
@@ -91,14 +91,9 @@ def test_splits_labels_and_pixels_are_those_of_the_files(tmp_path: Path) -> None
     torch.testing.assert_close(train.square().mean(dim=(0, 2, 3)), torch.ones(3), atol=1e-4, rtol=0)
     assert dataset.problems() == ("24 images of 8 x 8 pixels are kept in memory: 4.61e-06 GB of 4 GB (dataset.memory)",)
     assert sorted(data.checksums) == ["labels.csv", "photos/ (names and sizes)"]
-
-
-def test_pixels_are_the_same_from_memory_and_from_files(tmp_path: Path) -> None:
-    options = folder_of(tmp_path)
-    kept, read = Images(**options).load(0).train.x, Images(**options, memory=1e-9).load(0).train.x
-    index = torch.tensor([3, 0, 3])
+    kept, read, index = data.train.x, Images(**options, memory=1e-9).load(3).train.x, torch.tensor([3, 0, 3])
     assert (kept.workers, kept.files.kept is None, read.files.kept) == (0, False, None)
-    assert torch.equal(kept[index], read[index])
+    assert torch.equal(kept[index], read[index])  # from memory and from files
 
 
 def test_groups_stay_together_and_a_column_names_the_parts(tmp_path: Path) -> None:

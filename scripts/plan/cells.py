@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
 from datasets.common.pose.rendered import RenderedDataset
-from scripts.config.compose import TUNED_PRESETS, compose_train, option_names, part_file, tune_command, tuned_values
+from scripts.config.compose import TUNED_PRESETS, compose_train, option_names, tune_command, tuned_values
 from scripts.config.parts import target_of
 from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import RunFolder
@@ -74,7 +73,6 @@ def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True)
 
     Without `fetching` a dataset counts as here.
     """
-    _check_preset(choice)
     methods = [m for m in choice.methods if m in option_names("method")]
     missing = [f"{names.method_title(m)}: not in this version" for m in choice.methods if m not in methods]
     datasets = []
@@ -107,15 +105,6 @@ def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True)
                 estimates.append((minutes, job))
     # The longest first, so that no core waits for one long cell at the end.
     return [job for _, job in sorted(estimates, key=lambda pair: -pair[0])], missing
-
-
-def _check_preset(choice: Choice) -> None:
-    """Refuse a preset that none of the datasets has, before any file or network is asked."""
-    known = {
-        name for d in choice.datasets if d in option_names("dataset") for name in part_file("dataset", d)["presets"]
-    }
-    if choice.preset not in TUNED_PRESETS and known and choice.preset not in known:
-        raise InputError(f"preset must be one of {', '.join(sorted(known))}, got {choice.preset!r}")
 
 
 def _missing_files(dataset: str, *, fetching: bool) -> str:

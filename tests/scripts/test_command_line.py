@@ -143,7 +143,7 @@ def bad(command: str, *words: str, message: str) -> Any:
 
 
 BAD = [
-    bad("predict", "run=/nowhere", "table=x.csv", message="no such folder"),
+    bad("predict", "run=/nowhere", "table=x.csv", message="it holds no DONE"),
     bad("collect", "/nowhere", "over=method.bandwidth", message="no finished run below /nowhere"),
     bad("collect", "{empty}", message="over must name an option"),
     bad("render", "chek=1", message="did you mean check?"),

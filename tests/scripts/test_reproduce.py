@@ -180,13 +180,6 @@ def test_a_dry_run_prints_what_is_missing_and_trains_and_fetches_nothing(tmp_pat
     assert re.fullmatch(r"table1: 4 runs are missing, about \d+ minutes on one core", total)
 
 
-def test_an_unknown_preset_is_refused_before_files_are_looked_up(monkeypatch, capsys):
-    monkeypatch.setattr(dataset_class("no2"), "fetch", lambda _: pytest.fail("fetched"))
-    with pytest.raises(SystemExit):
-        reproduce.main(["table1", "preset=foo", "datasets=no2", "device=cpu"])
-    assert "preset must be one of default, paper, released, got 'foo'" in capsys.readouterr().err
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dataset", "small"),

@@ -92,7 +92,7 @@ class Finding:
 
     @property
     def published(self) -> tuple[str, str, str]:
-        """What tells the paper's difference from its others; best and last epoch are two readings of one."""
+        """What tells the paper's difference from its others."""
         return self.title.partition(" (")[0], self.where, self.label
 
     @property
@@ -101,10 +101,14 @@ class Finding:
         return self.paper.side != 0
 
     @property
+    def last_epoch(self) -> bool:
+        """Whether it scores the last epoch of runs that another statement scores at the best: no count has both."""
+        return self.title.endswith("RCF-MNIST")
+
+    @property
     def name(self) -> str:
         """The difference on a page, such as "Airfoil" or "RCF-MNIST, CutMix"."""
-        last = "last epoch" if self.title.endswith("RCF-MNIST") else ""
-        return ", ".join(filter(None, (self.where, self.label, last)))
+        return ", ".join(filter(None, (self.where, self.label, "last epoch" * self.last_epoch)))
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -115,7 +119,7 @@ class Finding:
     def outcome(self) -> str:
         """How the first method compares, and how its gain does with the published one where that is decided."""
         size = {COMPATIBLE: "as published", SMALLER: SMALLER, LARGER: LARGER}.get(self.magnitude, "")
-        if self.direction == WORSE or (self.direction, self.magnitude) == (UNDECIDED, COMPATIBLE):
+        if self.direction != BETTER and self.magnitude == COMPATIBLE:
             size = ""
         return ", ".join(filter(None, (self.direction, size)))
 

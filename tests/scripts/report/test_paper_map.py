@@ -58,7 +58,7 @@ def test_ours_minus_the_papers_has_the_degrees_of_freedom_of_all_three_terms() -
         (-0.02, 0.005, (BETTER, SMALLER), "better, smaller"),
         (-0.6, 0.05, (BETTER, LARGER), "better, larger"),
         (-0.1, 0.04, (BETTER, UNKNOWN), "better"),
-        (0.2, 0.05, (WORSE, SMALLER), "worse"),
+        (0.2, 0.05, (WORSE, SMALLER), "worse, smaller"),
         (0.0, 0.01, (UNDECIDED, SMALLER), "undecided, smaller"),  # none, and not the paper's
         (-0.05, 0.1, (UNDECIDED, UNKNOWN), "undecided"),  # 0 and the paper's effect in one interval
         (0.0, 10.0, (UNDECIDED, UNKNOWN), "undecided"),  # so wide that it says nothing
@@ -90,7 +90,7 @@ def found(cmixup: list[float], erm: list[float], artefact: Artefact = ARTEFACT, 
 
 @pytest.mark.parametrize(
     ("first", "second", "word"),
-    [(LOWER, NEAR, "better, as published"), (LOWER, HIGHER, "better, larger"), (HIGHER, LOWER, "worse"),
+    [(LOWER, NEAR, "better, as published"), (LOWER, HIGHER, "better, larger"), (HIGHER, LOWER, "worse, smaller"),
      (LOWER[:1], HIGHER[:1], "undecided")],
 )  # fmt: skip
 def test_planted_runs_have_the_verdict_that_was_planted(first: list[float], second: list[float], word: str) -> None:
@@ -125,7 +125,7 @@ def test_the_power_at_half_widths_is_what_the_page_says() -> None:
 
 
 def test_every_difference_is_counted_once() -> None:
-    rows = [one for one in published_statements() if one.direction != IDLE]
+    rows = [one for one in published_statements() if one.direction != IDLE and not one.last_epoch]
     _, _, *lines = count_parts()["results/README.md"]["outcomes"].splitlines()
     for _, results, *compared, smaller in (map(int, line.split("|")[2:-1]) for line in lines):
         assert smaller <= results == sum(compared)

@@ -144,13 +144,13 @@ def answer() -> str:
     full = held_by_network()[0]
     better, worse, _, smaller = outcome_counts(full).values()
     assert smaller > len(full) / 2
-    return (f"Mostly not: of {len(full)} results with the paper's networks, {better} are better than the method without "
-            f"C-Mixup and {worse} worse. {smaller} of the {len(full)} gains are smaller than published")  # fmt: skip
+    return (f"Mostly not: of {len(full)} results with the paper's networks, {better} are better than training without "
+            f"mixing and {worse} worse. {smaller} of the {len(full)} gains are smaller than published")  # fmt: skip
 
 
 @fills
 def count_parts() -> dict[str, dict[str, str]]:
-    """Return the answer, and the tables of outcomes and of the shares of three unpaired seeds that would favour C-Mixup."""
+    """Return the answer, the table of outcomes, and that of the shares of three unpaired seeds that favour C-Mixup."""
     at_paper, others = held_by_network()
     open_ones = [one for one in published_statements() if not one.established and one.direction != IDLE]
     body = []

@@ -40,15 +40,6 @@ def highway_by_hand(model: LSTNet, x: Tensor) -> Tensor:
     return torch.stack([(x[:, -24:, k] * weight).sum(dim=1) + bias for k in range(M)], dim=1)
 
 
-def skip_features_by_hand(model: LSTNet, convolved: Tensor) -> Tensor:
-    """[r, s]: s runs one GRU over steps k, k + 24, ... of the last 48 steps for each k and joins their last states."""
-    assert isinstance(model.branch, Skip)
-    r = states_of(model.gru, convolved.permute(2, 0, 1))[-1]
-    recent = convolved[:, :, -48:]
-    part = [states_of(model.branch.gru, recent[:, :, k::24].permute(2, 0, 1))[-1] for k in range(24)]
-    return torch.cat([r, *part], dim=1)
-
-
 def test_several_steps_of_some_series_by_hand() -> None:
     """Labels of the first step come first; each step has a highway of its own, from its series' recent values."""
     model, x = LSTNet((WINDOW, M), 3 * (M - 1), channels=6, hidden=7, steps=3).eval(), torch.rand(N, WINDOW, M)
@@ -60,13 +51,19 @@ def test_several_steps_of_some_series_by_hand() -> None:
 
 
 def test_mixing_after_the_convolution_by_hand() -> None:
-    """Conv maps are mixed after ReLU, before both GRUs; the highway gets the mixed input."""
+    """Conv maps are mixed after ReLU, before both GRUs; the highway gets the mixed input.
+
+    Features are [r, s]: s runs one GRU over steps k, k + 24, ... of the last 48 steps for each k, and joins their last
+    states.
+    """
     model, x, other = model_and_inputs()
-    model.eval()
+    assert isinstance(model.eval().branch, Skip)
     lam = torch.tensor([0.3, 0.9, 0.5, 0.0])
     weight = lam[:, None, None]
     convolved = weight * conv_by_hand(model, x) + (1 - weight) * conv_by_hand(model, other)
-    features = skip_features_by_hand(model, convolved)
+    in_time = convolved.permute(2, 0, 1)
+    days = [states_of(model.branch.gru, in_time[-48:][k::24])[-1] for k in range(24)]
+    features = torch.cat([states_of(model.gru, in_time)[-1], *days], dim=1)
     expected = features @ model.out.weight.T + model.out.bias
     expected = expected + highway_by_hand(model, weight * x + (1 - weight) * other)
     torch.testing.assert_close(forward_mixed(model, x, other, lam, "conv"), expected)

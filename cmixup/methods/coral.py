@@ -13,7 +13,7 @@ from cmixup.methods.domains import Outputs, Penalised, Term
 def coral_penalty(outputs: Outputs) -> Tensor:
     """Return the mean over pairs of domains of `mean((m_e - m_e')^2) + mean((C_e - C_e')^2)`, `(...)`.
 
-    m is the mean of the features `(D,)` of a domain, C their covariance `(D, D)` with n_e - 1, 0 for a single row, and
+    m is the mean of the features `(D,)` of a domain. C is their covariance `(D, D)` with n_e - 1, 0 for a single row.
     mean( ) is over entries. The penalty of one domain is 0.
     """
     assert outputs.features is not None

@@ -74,7 +74,6 @@ class DomainBatchMethod(DomainMethod):
 
     def order(self, train: Split, batch_size: int, streams: Streams, **batching: bool) -> EpochBatches:
         """Return batches of `groups` domains; all are full, so `drop_last` has no effect."""
-        self.check_batch(batch_size)
         return domain_batches(train.domain.numpy(), self.groups, batch_size // self.groups, streams.order)
 
 

@@ -1,9 +1,9 @@
 """The losses that outputs are fitted by (`train.loss`), and the unit of labels (`train.label_scaling`).
 
-Beside the squared error, `train.loss=gaussian` gives a model two outputs for each label: the mean, and a raw number r
-of the variance, `softplus(r) + 1e-6` (Lakshminarayanan, Pritzel and Blundell 2017, "Simple and scalable predictive
-uncertainty estimation using deep ensembles", Section 2.4), and fits the negative log likelihood. A run then predicts
-means and standard deviations side by side, `(..., N, 2 d_y)` in label units.
+Beside the squared error, `train.loss=gaussian` fits the negative log likelihood of a normal distribution. A model has
+two outputs for each label: the mean, and a raw number r of the variance, `softplus(r) + 1e-6` (Lakshminarayanan,
+Pritzel and Blundell 2017, "Simple and scalable predictive uncertainty estimation using deep ensembles", Section 2.4).
+A run then predicts means and standard deviations side by side, `(..., N, 2 d_y)` in label units.
 
 Networks start with outputs near 0 and small steps, so raw labels far from 0 are learned late and badly: on Airfoil (103
 to 141 dB) standardised labels cost ERM 1 dB less. Mixing commutes with scaling, and partners are drawn from raw labels,

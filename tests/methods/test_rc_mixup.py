@@ -131,7 +131,7 @@ def test_the_warm_up_ends_at_its_best_weights_with_a_fresh_optimiser() -> None:
     assert not any(tensor.any() for tensor in stack.optimizer.state_dict()["state"])
 
 
-@pytest.mark.parametrize("epoch", [1, 2])
+@pytest.mark.parametrize("epoch", [1, 2, 5])  # the last one, too: facts are of the rows kept
 def test_a_run_goes_on_with_the_same_rows_bandwidth_and_numbers(epoch: int, tmp_path: Path) -> None:
     def make() -> list[Run]:
         method = rc_mixup(noise=0.25, warm_up=1, bandwidths=[0.1, ["std", 1.0]], every=2, trial_epochs=2)

@@ -167,7 +167,7 @@ def write_tdc(root: Path, **changes: Any) -> None:
 
 @pytest.fixture
 def _tdc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What our reader uses of PyTDC, whose import takes seconds; the real one is tried in the slow tests."""
+    """What our reader uses of PyTDC, whose import takes seconds."""
 
     class Group:
         def __init__(self, path: str):

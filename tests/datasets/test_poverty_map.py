@@ -33,7 +33,7 @@ def test_run_seeds_take_folds_in_turn() -> None:
         PovertyMap("F")
 
 
-# ---- what wilds gives, from a stand-in for its class; the real one is tried in the slow tests
+# ---- splits and images, from a stand-in for the class of wilds
 
 
 class Source:

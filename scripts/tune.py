@@ -3,8 +3,9 @@
 Trial 0 is preset `paper`; the others are drawn without repetition from the method's `grid` and three learning rates.
 One seed that no table uses; the best validation score wins. `preset=default` starts from that preset, tries four rates
 with four weight decays, so that ERM has 16 trials like the others, and writes to configs/tuned_default. All
-trials stand in results/tuned.jsonl. Of data of your own, `table=my.csv target=price`, and of a dataset or method of
-`--config-dir` they stand below `out`, and the command that trains with the winner is printed.
+trials stand in results/tuned.jsonl. Of data of your own, `table=my.csv target=price`, of a dataset or method of
+`--config-dir` and of changed options of a dataset they stand below `out`, and the command that trains with the winner
+is printed.
 
 Example: python -m scripts.tune dataset=airfoil,no2 method=erm,cmixup
 """
@@ -66,7 +67,6 @@ KEYS = {
     "device": "auto, cpu, cuda or cuda:1; default auto",
     "jobs": "processes at a time; default one a core, or one a GPU",
     "rerun": "1: train again what is done",
-    "debug": "tiny: try everything in seconds on synthetic data, and write below out",
     **{word: one.what for word, one in OWN.items()},
     OPTION: "options of the dataset, such as dataset.path=my.csv",
     "out": OUT,
@@ -140,12 +140,13 @@ def make_trials(
     return list(trials.values())
 
 
-def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: Path | None = None, jobs: int = 0,
-         budget: int = TRIALS, *, preset: str = TUNED) -> None:  # fmt: skip
+def tune_cells(
+    cells: Sequence[tuple[str, str]], given: Sequence[str], jobs: int = 0, budget: int = TRIALS, *, preset: str = TUNED
+) -> None:
     """Train all trials of datasets with methods, `budget` of each, and write the winners' values and what was tried.
 
-    `given` are further overrides of every trial, such as a table's `dataset.path=my.csv`. Both go into `folder`, by
-    default where configuration and results are; where data or a part are the user's, the trials go below `out`.
+    `given` are further overrides of every trial, such as a table's `dataset.path=my.csv`. Where data, options of data
+    or a part are the user's, the trials go below `out`, and the command with the winner's values is printed.
     """
     planned = {cell: make_trials(*cell, given, budget, preset) for cell in cells}
     for trials in {dataset: trials for (dataset, _), trials in planned.items()}.values():
@@ -164,10 +165,10 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
         best = choose_trial(scores, metric)
         winner, values = reports[best], values_of(trials[best])
         assert winner is not None
-        own = is_own(dataset, method)
-        made = file = (Path(config["out"]) if own else folder or RESULTS) / FILE
+        own = bool(options) or is_own(dataset, method)
+        file = (Path(config["out"]) if own else RESULTS) / FILE
+        made = file if own else tuned_path(dataset, preset)
         if not own:
-            made = folder / preset / f"{dataset}.yaml" if folder else tuned_path(dataset, preset)
             write_values(made, method, values)
         record = json.dumps({
             "dataset": dataset, "method": method, "preset": preset,
@@ -183,7 +184,7 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
         start = f"preset {config['preset']}"
         tried = f"best validation {metric} {last}, {start} {first}"
         print(f"{dataset} {method}: {tried}: {options_text(values) or start} -> {made}")
-        if options or own:
+        if own:
             words = [f"dataset={dataset}", f"method={method}", *options, *override_words(values)]
             print("python -m scripts.train", shlex.join(words))
 
@@ -202,14 +203,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         if options and len(datasets) > 1:
             raise InputError(f"dataset must be one for {' '.join(options)}, got {given['dataset']}")
         start = check_choice("preset", given.get("preset", "paper"), tuple(PRESETS))
-        passed = [f"{key}={given[key]}" for key in ("device", "debug") if key in given]
+        passed = [f"device={given['device']}"] if "device" in given else []
         passed += [f"{EPOCHS}{given.count('epochs')}"] if "epochs" in given else []
         if options:
             print_once(plan_job(compose_train([f"dataset={datasets[0]}", *options])).dataset.problems())
         tune_cells(
             list(itertools.product(datasets, methods)),
             [f"out={given.out}", f"rerun={str(given.switch('rerun')).lower()}", *passed, *options],
-            given.out if options or given.get("debug", "none") != "none" else None,
             given.count("jobs"),
             preset=PRESETS[start],
         )

@@ -19,7 +19,7 @@ from typing import Any
 
 import pandas as pd
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, check_choice
 from cmixup.files import write_atomically
 from cmixup.metrics import metric_of
 from scripts.config.arguments import OUT, parse_args
@@ -35,8 +35,6 @@ from scripts.report.sweep_figure import draw_sweeps
 from scripts.stats.intervals import interval_text, paired_or_none, summarise_values
 
 WHOLE = ("dataset", "model", "method", "preset", "experiment")  # what a report names beside its options
-COLUMNS = ("group", "option", "value", "n", "metric", "mean", "std", "low", "high", "val_mean", "minus_erm",
-           "minus_erm_low", "minus_erm_high")  # fmt: skip
 LEGEND = (
     "Test score, mean ± standard deviation (n - 1 in the denominator) over n seeds; the value with the best mean on "
     "validation is bold. The paired difference to ERM with all other options the same is over shared seeds: mean [95 % "
@@ -54,10 +52,7 @@ KEYS = {
 
 def narrowed_runs(runs: pd.DataFrame, key: str, value: str) -> pd.DataFrame:
     """Return the runs whose dataset or method is as given; an empty text takes all."""
-    known = sorted(set(runs[key]))
-    if value and value not in known:
-        raise InputError(f"{key} must be one of {', '.join(known)} in these runs, got {value!r}")
-    return runs[runs[key] == value] if value else runs
+    return runs[runs[key] == check_choice(key, value, tuple(sorted(set(runs[key]))))] if value else runs
 
 
 def collect_sweeps(runs: pd.DataFrame, option: str, metric: str = "", method: str = "") -> list[Sweep]:
@@ -142,12 +137,14 @@ def to_rows(groups: Sequence[Sweep]) -> str:
         for p in group.points:
             ends = (p.interval.low, p.interval.high) if p.interval.n > 1 else (None, None)
             change = paired_or_none(p.scores, p.erm) if p.erm != p.scores else None
-            minus = (change.mean, change.low, change.high) if change else (None, None, None)
-            std = summarise_values(list(p.scores.values())).std
-            line = (group.title, group.option, value_text(p.value), p.interval.n, group.metric, p.interval.mean, std,
-                    *ends, p.on_val, *minus)  # fmt: skip
-            rows.append(dict(zip(COLUMNS, line, strict=True)))
-    return to_csv(rows, COLUMNS)
+            rows.append({
+                "group": group.title, "option": group.option, "value": value_text(p.value), "n": p.interval.n,
+                "metric": group.metric, "mean": p.interval.mean, "std": summarise_values(list(p.scores.values())).std,
+                "low": ends[0], "high": ends[1], "val_mean": p.on_val,
+                **{f"minus_erm{end}": getattr(change, name, None)
+                   for end, name in (("", "mean"), ("_low", "low"), ("_high", "high"))},
+            })  # fmt: skip
+    return to_csv(rows, list(rows[0]))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -144,11 +144,6 @@ class Rules:
         """The metric on validation that picks among trials, as reports name it."""
         return LOSSES[self.loss].selection or "nrmse"
 
-    @property
-    def split_numbers(self) -> range:
-        """The numbers of the splits, which draw the rows of each."""
-        return range(self.first_split, self.first_split + self.splits)
-
     def lite_tables(self) -> list[str]:
         """Return the names of the tables with the fewest rows."""
         return [table.name for table in sorted(self.tables, key=lambda table: table.rows)[: self.lite]]
@@ -177,13 +172,14 @@ class Rules:
         """Return a tuning for each split; seeds are `WEIGHTS` times the split and the number of the initial weights."""
         many = cell.method in self.ensemble["methods"] and cell.condition.name in self.ensemble["settings"]
         weights = self.ensemble["weights"] if many else self.weights
-        seeds = [WEIGHTS * split for split in self.split_numbers]
-        return [Tuning(self._competing(cell, s // WEIGHTS), s, [*range(s + 1, s + weights + 1)]) for s in seeds]
-
-    def _competing(self, cell: StudyCell, split: int) -> list[list[str]]:
-        if self.search == "chosen":
-            return [[*self.method_words(cell.method), *self.chosen[cell.table.name, cell.condition.name, split]]]
-        return self.trials(cell.method, split, cell.table.name)
+        tunings = []
+        for split in range(self.first_split, self.first_split + self.splits):
+            seed, trials = WEIGHTS * split, self.trials(cell.method, split, cell.table.name)
+            if self.search == "chosen":
+                rate = self.chosen[cell.table.name, cell.condition.name, split]
+                trials = [[*self.method_words(cell.method), *rate]]
+            tunings.append(Tuning(trials, seed, [*range(seed + 1, seed + weights + 1)]))
+        return tunings
 
     def trials(self, method: str, split: int, table: str) -> list[list[str]]:
         """Return the words of the trials of a method on a split; the first `shared` of them are ERM's first."""

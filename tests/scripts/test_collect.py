@@ -125,5 +125,5 @@ def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_what_is_not_there_is_named() -> None:
-    with pytest.raises(InputError, match="dataset must be one of airfoil in these runs, got 'crime'"):
+    with pytest.raises(InputError, match="dataset must be one of airfoil, got 'crime'"):
         narrowed_runs(frame_of(SWEEP), "dataset", "crime")

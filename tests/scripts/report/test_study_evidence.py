@@ -1,5 +1,6 @@
 """What is published of the study: whole settings alone count, ensembles are means of what is kept, controls hold."""
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,7 +45,8 @@ def put(store: Path, rules: Rules, cells: list[StudyCell], weights: int) -> None
     """Write cells of made-up networks into a store."""
     runs: list[tuple[dict[str, Any], Any]] = []
     for cell in sorted(cells, key=lambda cell: cell.table.name):
-        for seed in (WEIGHTS * split + number for split in rules.split_numbers for number in range(1, weights + 1)):
+        for split, number in itertools.product(range(rules.splits), range(1, weights + 1)):
+            seed = WEIGHTS * (rules.first_split + split) + number
             one = Scored({"": predicted(cell.method, seed)}, TARGET, np.zeros(4, np.uint8))
             error = {"nrmse": normalised_rmse(one.prediction[""], TARGET, np.ones(1))}
             about = {"words": [f"method={cell.method}"], "scores": {"val": error, "test": error}, "facts": {},

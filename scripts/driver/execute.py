@@ -86,23 +86,21 @@ def _train_claimed(jobs: Sequence[Job], on_epoch: EpochCallback) -> list[tuple[J
     first = jobs[0]
     torch.set_num_threads(first.config["threads"])
     seeds = [(job, seed) for job in jobs for seed in job.pending]
-    logged = seeds if first.config["logger"] == "wandb" else []  # which refuses bad variables before data are read
-    loggers = [WandbLogger(job.config, job.options, seed, job.run_folder(seed)) for job, seed in logged]
     runs = [make_run(job, seed) for job, seed in seeds]
     # Before training: code that is committed or edited meanwhile does not run.
     made_by = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **run_environment(first.device)}
     checkpoints = job_checkpoints(first, made_by) if first.config["checkpoint_every"] else None
     failures: dict[int, str] = {}
     for stack in stacks(runs, first.settings, first.device, checkpoints):  # each is written before the next one trains
-        members, stack_loggers = [seeds[k] for k in stack.places], [loggers[k] for k in stack.places if loggers]
+        members = [seeds[k] for k in stack.places]
+        logged = members if first.config["logger"] == "wandb" else []
+        loggers = [WandbLogger(job.config, job.options, seed, job.run_folder(seed)) for job, seed in logged]
         folders = [RunFolder(job.run_folder(seed)) for job, seed in members]
         configs = [{**job.config, "seed": seed, "seeds": None} for job, seed in members]
-        for logger in stack_loggers:
-            logger.start()
         for folder, config in zip(folders, configs, strict=True):
             folder.begin(config)
 
-        def hear(epoch: int, rows: list[dict[str, float]], listening: Sequence[WandbLogger] = stack_loggers) -> None:
+        def hear(epoch: int, rows: list[dict[str, float]], listening: Sequence[WandbLogger] = loggers) -> None:
             for logger, row in zip(listening, rows, strict=False):
                 logger.epoch(epoch, row)
             on_epoch(epoch, rows)
@@ -113,7 +111,7 @@ def _train_claimed(jobs: Sequence[Job], on_epoch: EpochCallback) -> list[tuple[J
             more: Any = {} if result.failure else run_files(config, run, result)
             folder.write(config, report, result.history, **more)
         finish_stack(first.out, [f.path for f, result in zip(folders, results, strict=True) if not result.failure])
-        for logger, folder, run in zip(stack_loggers, folders, stack.runs, strict=False):
+        for logger, folder, run in zip(loggers, folders, stack.runs, strict=False):
             logger.finish(folder, run.data.test.x)
         failures |= {k: result.failure for k, result in zip(stack.places, results, strict=True)}
     return [(job, seed, failures[k]) for k, (job, seed) in enumerate(seeds)]

@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from cmixup.errors import InputError, check_choice
+from cmixup.errors import InputError
 from cmixup.files import make_folder, write_atomically
 from cmixup.training.settings import TrainSettings
 from scripts.driver.runs import RunFolder, folder_name
 from scripts.stats.scored import Parts
 
-MODES = ("online", "offline", "disabled", "dryrun", "run", "shared")
 #: Set before wandb is imported, where the environment says nothing.
 QUIET = {"WANDB_MODE": "offline", "WANDB_ERROR_REPORTING": "false"}
 #: Folders, below that of the logs, of what wandb otherwise writes in the home directory.
@@ -57,7 +56,8 @@ def names_of(config: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[str
 class WandbLogger:
     """A run of wandb: curves, configuration, record, verdict, and predictions against truth.
 
-    `options` are what the resolved `config` changes of its preset; `run_folder` keeps the run's id.
+    A run that was killed goes on as itself, and one that is trained again is another one. `options` are what the
+    resolved `config` changes of its preset; `run_folder` keeps the run's id.
     """
 
     config: Mapping[str, Any]
@@ -66,19 +66,13 @@ class WandbLogger:
     run_folder: Path
 
     def __post_init__(self) -> None:
-        self._folder = Path(os.environ.get("WANDB_DIR") or self.config["out"]).resolve()
-        self._wandb: Any = None  # the package
-        self._run: Any = None  # of wandb
+        place = Path(os.environ.get("WANDB_DIR") or self.config["out"]).resolve()
         self._rates = TrainSettings(**self.config["train"]).lr_at
         self._metrics = set[str]()
         # wandb makes no connection that nobody asked for, and writes below the folder.
-        defaults = QUIET | {key: str(self._folder / place) for key, place in PLACES.items()}
+        defaults = QUIET | {key: str(place / folder) for key, folder in PLACES.items()}
         os.environ.update({key: os.environ.get(key) or value for key, value in defaults.items()})
-        check_choice("WANDB_MODE", os.environ["WANDB_MODE"], MODES)
-
-    def start(self) -> None:
-        """Open the run. One that was killed goes on as itself, and one that is trained again is another one."""
-        make_folder(self._folder)
+        make_folder(place)
         (group, tags), run_id = names_of(self.config, self.options), None
         if not os.environ.get("WANDB_RUN_ID"):  # which an agent gives
             kept = self.run_folder / RUN_ID
@@ -87,10 +81,10 @@ class WandbLogger:
         try:
             import wandb
 
-            self._wandb = wandb
-            self._run = wandb.init(
+            self._wandb: Any = wandb
+            self._run: Any = wandb.init(
                 project=os.environ.get("WANDB_PROJECT") or "cmixup",
-                dir=str(self._folder),
+                dir=str(place),
                 mode=os.environ["WANDB_MODE"],  # type: ignore[arg-type]
                 group=os.environ.get("WANDB_RUN_GROUP") or group,
                 job_type=self.config["experiment"],

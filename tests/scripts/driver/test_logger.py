@@ -107,15 +107,6 @@ def test_names_tell_every_option_apart_and_fit_the_server() -> None:
     assert max(len(tag) for names in tags for tag in names) <= 64
 
 
-def test_a_misspelt_mode_is_one_line_before_anything_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WANDB_MODE", "offlin")
-    job = planned(tmp_path, "logger=wandb")
-    monkeypatch.setattr(job.dataset, "load", None)
-    with pytest.raises(InputError, match=r"^WANDB_MODE must be one of online, offline, .*, got 'offlin'$"):
-        execute_job(job)
-    assert not (tmp_path / "runs").exists()
-
-
 def test_what_wandb_refuses_is_one_line_and_no_run_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import wandb
 

@@ -111,7 +111,7 @@ def statements_part() -> dict[str, dict[str, str]]:
     body = []
     for one in (one for one in published_statements() if not one.established):
         (low, high), n = one.paper.ends(), one.decimals
-        body.append([one.title.partition(" (")[0], f"{one.name}, `{one.preset}`" if one.preset else one.name,
+        body.append([one.title.partition(" (")[0], f"{one.name}, `{one.preset}`",
                      f"{one.paper.mean:+.{n}f} [{low:+.{n}f}, {high:+.{n}f}]", interval_text(one.ours, n), str(one.n),
                      one.outcome])  # fmt: skip
     head = ("of", "on", "the paper's", "ours", "n", "outcome")

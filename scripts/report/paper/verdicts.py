@@ -74,7 +74,7 @@ class Finding:
     comparison: str  # which difference, in words
     where: str  # a dataset's title, or what the statement is about
     label: str = ""  # which comparison, where there are several of one `where`
-    preset: str = ""  # whose runs; empty where no preset decides
+    preset: str = ""  # whose runs
     direction: str = UNDECIDED  # `BETTER`, `WORSE` or `UNDECIDED`; `IDLE` where nothing is judged
     magnitude: str = ""  # `COMPATIBLE`, `SMALLER`, `LARGER` or `UNKNOWN`; empty where nothing is judged
     n: int = 0  # seeds or clusters
@@ -130,7 +130,8 @@ def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:
     findings = list[Finding | None]()
     if at := artefact.compare:
         sides = [{**at["of"], **at[side]} for side in ("first", "second")]
-        findings = [_judge(replace(about, where=at["where"]), evidence, sides, [at["runs"]], at["paper"])]
+        one = replace(about, where=at["where"], preset=artefact.presets[0])
+        findings = [_judge(one, evidence, sides, [at["runs"]], at["paper"])]
     datasets = experiment_of(artefact.experiment).datasets if artefact.gain else ()
     for dataset, preset in itertools.product(datasets, artefact.presets):
         findings += _of_methods(artefact, dataset, replace(about, preset=preset), evidence)

@@ -13,7 +13,7 @@ from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sklearn.frames import as_array
 from cmixup.sklearn.options import Settings
 from cmixup.sklearn.rows import Rows
-from cmixup.tables.levels import Level, distinct, level_of, spelling
+from cmixup.tables.levels import distinct, level_of, spelling
 
 #: The sides of a split.
 TRAIN, HELD = 1, 2
@@ -50,11 +50,10 @@ def group_codes(groups: Any, n: int) -> Ints | None:
     values = np.asarray(as_array("groups", groups), dtype=object)
     if values.shape != (n,):
         raise InputError(f"groups must have shape ({n},) as the rows of X, got {values.shape}")
-    levels = list[Level]()
-    for row, value in enumerate(values):
-        if (level := level_of(value)) is None:
-            raise InputError(f"groups must have no gaps, got {value!r} in row {row}")
-        levels.append(level)
+    levels = [level for level in map(level_of, values) if level is not None]
+    if len(levels) < n:
+        row = [*map(level_of, values)].index(None)
+        raise InputError(f"groups must have no gaps, got {values[row]!r} in row {row}")
     places = {spelling(name): code for code, name in enumerate(distinct(set(levels)))}
     if len(places) < 2:
         raise InputError(f"groups must have two values or more, got only {format_value(values[0])}")

@@ -11,9 +11,8 @@ from sklearn.inspection import permutation_importance
 from sklearn.metrics import r2_score
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
-from cmixup.errors import InputError, check_flag, format_value
+from cmixup.errors import InputError, format_value
 from cmixup.sampling.inputs import Floats
 from cmixup.sklearn.blend import predict_models
 from cmixup.sklearn.effects import joined
@@ -55,30 +54,22 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
     y_mean_, y_scale_ = (property(attrgetter(f"_table.{name}")) for name in ("y_mean", "y_scale"))
     target_transform_ = property(attrgetter("_table.transform.given"))
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: Any) -> Floats:
         """Return predictions for rows (n, d) in label units, (n,) or (n, d_y) float64 as the labels were.
 
         Of quantiles it is the median, between its neighbours on a line, or the nearest one where all are on one side.
 
         Args:
             X: rows as in `fit`.
-            return_std: whether to return the members' standard deviation, too, of the same shape: how much the networks
-                disagree, which is less than how far labels scatter. For the latter see `predict_interval`.
 
         Raises:
             sklearn.exceptions.NotFittedError: before `fit`.
             ValueError: rows that scikit-learn refuses, such as another number of features.
         """
         check_is_fitted(self)
-        spread = check_flag("return_std", return_std)
-        table, outputs = self._table, self._outputs(self._table.inputs(self, X))
-        predicted = table.shaped(table.in_label_units(self._median(_mean(outputs)))[..., 0])
-        if not spread:
-            return predicted
-        medians = self._median(torch.cat(outputs, dim=1))
-        if table.transform.given is None:
-            return predicted, table.shaped(medians.std(dim=0, correction=0).numpy()[..., 0] * table.y_scale)
-        return predicted, table.shaped(table.in_label_units(medians.numpy())[..., 0].std(axis=0))
+        table = self._table
+        outputs = self._outputs(table.inputs(self, X))
+        return table.shaped(table.in_label_units(self._median(outputs))[..., 0])
 
     def predict_quantiles(self, X: Any) -> Floats:
         """Return the quantiles of labels for rows (n, d), (n, q) or (n, d_y, q) float64, rising from each to the next.
@@ -93,7 +84,7 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
         if not self.quantiles_:
             raise InputError(f'loss must be "quantile" for predict_quantiles, got {format_value(self.loss)}')
         table = self._table
-        outputs = _mean(self._outputs(table.inputs(self, X)))
+        outputs = self._outputs(table.inputs(self, X))
         labels = table.in_label_units(table.by_label(outputs), infinite=True)
         return table.shaped(np.maximum.accumulate(labels, axis=-1))  # a transformer may turn where it ends
 
@@ -136,7 +127,7 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
         check_is_fitted(self)
         share, table = check_coverage(coverage, self._intervals.residuals), self._table
         inputs = table.inputs(self, X)
-        outputs = _mean(self._outputs(inputs))
+        outputs = self._outputs(inputs)
         levels, by_label = tree_levels(table.levels, outputs.shape[1]), table.by_label(outputs)
         between = by_label[..., -1] - by_label[..., 0]
         half = self._intervals.widths(share, np.hstack([inputs.x, outputs]), levels, between)
@@ -162,7 +153,7 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
                 def gain(_: Any, x: Any, y: Floats, sample_weight: Floats, member: int = member) -> float:
                     inputs = self._table.inputs(self, x) if self.blended_ else self._table.inputs_of(x)
-                    outputs = torch.from_numpy(self._of_member(inputs, member))
+                    outputs = torch.from_numpy(self._outputs(inputs, member))
                     return -float(sample_weight @ loss.of_rows(outputs, torch.from_numpy(y)).numpy())
 
                 options: Any = {"scoring": gain, "sample_weight": rows.weight, "random_state": 0}
@@ -172,8 +163,8 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
             self._importances = added / (added.sum() or 1.0)
         return self._importances
 
-    def _outputs(self, inputs: Inputs, member: int | None = None) -> list[Tensor]:
-        """Return predictions of all members, or one, for inputs, in deviations: `(M, n, d_y q)` float64, in parts."""
+    def _outputs(self, inputs: Inputs, member: int | None = None) -> Floats:
+        """Return the mean prediction of all members, or that of one, for inputs, in deviations: `(n, d_y q)`."""
         members = list(range(len(self.coefs_[0]))) if member is None else [member]
         coefs, intercepts = ([layer[members] for layer in layers] for layers in (self.coefs_, self.intercepts_))
         device, others, outputs = device_of(self.device), self._beside(inputs, members), []
@@ -186,8 +177,8 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
                     nets += (torch.from_numpy(others[:, part]) - nets) * torch.from_numpy(self.blend_weight_)
                 if self.quantiles_:  # none crosses another, and the loss is no higher (Chernozhukov et al. 2010)
                     nets = self._table.by_label(nets).sort(dim=-1).values.reshape(nets.shape)
-                outputs.append(nets)
-        return outputs
+                outputs.append(nets.mean(dim=0).numpy())
+        return np.concatenate(outputs)
 
     def _beside(self, inputs: Inputs, members: Sequence[int]) -> Any:
         """Return the predictions of members' trees or models, in deviations: `(M, n, d_y q)`; None without any."""
@@ -202,10 +193,6 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
             predicted.append(predict_trees(self._trees, x, levels, [member], self.n_threads or 1)[0])
         return np.stack(predicted)
 
-    def _of_member(self, inputs: Inputs, member: int) -> Floats:
-        """Return the predictions of one member for inputs, in deviations: `(n, d_y q)`."""
-        return _mean(self._outputs(inputs, member))
-
     def _median(self, outputs: Any) -> Any:
         """Return outputs `(..., d_y q)` as `(..., d_y, 1)`: the median of quantiles, or the one number of a label."""
         levels, by_label = self.quantiles_ or [0.5], self._table.by_label(outputs)
@@ -219,8 +206,3 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
             of_blend = get_tags(self.blend).input_tags
             tags.input_tags.allow_nan, tags.input_tags.sparse = of_blend.allow_nan, of_blend.sparse
         return tags
-
-
-def _mean(outputs: Sequence[Tensor]) -> Floats:
-    """Return the mean over members (n, D) of their outputs, which come in parts of n."""
-    return np.concatenate([part.mean(dim=0).numpy() for part in outputs])

@@ -185,7 +185,7 @@ class TabularRegressor(MemberMean):
         self._fit_blend(rows, parts, held, effects=effects, settings=settings, models=models)
         self._held_out = settings.loss, [rows.take(part.held) for part in parts], [inputs.given for inputs in held]
         self._importances = None
-        index, predicted = held_out_means(parts, [self._of_member(inputs, m) for m, inputs in enumerate(held)])
+        index, predicted = held_out_means(parts, [self._outputs(inputs, m) for m, inputs in enumerate(held)])
         self._intervals = fit_intervals(rows.take(index), predicted, table, settings, seed)
         return self
 
@@ -230,7 +230,7 @@ class TabularRegressor(MemberMean):
         self._trees, self.blended_, self.blend_weight_ = None, [], np.zeros(len(options))
         if not settings.blend or len(rows) == 1:
             return
-        nets = [self._of_member(inputs, member) for member, inputs in enumerate(held)]
+        nets = [self._outputs(inputs, member) for member, inputs in enumerate(held)]
         self.blended_ = models
         if not models:
             levels, x = tree_levels(table.levels, effects.shape[2]), table.for_trees(rows.x)

@@ -131,7 +131,5 @@ def text_of(time: pd.Timestamp | np.datetime64 | float) -> str:
     """Return a time as errors and notes write it, such as 2024-01-31 13:00; a number as it is."""
     if not isinstance(time, pd.Timestamp | np.datetime64):
         return f"{time:.12g}"
-    time = pd.Timestamp(time)
-    if time.microsecond:
-        return f"{time:%Y-%m-%d %H:%M:%S.%f}".rstrip("0")
-    return f"{time:%Y-%m-%d %H:%M:%S}".removesuffix(":00").removesuffix(" 00:00")
+    text = str(pd.Timestamp(time))
+    return text.rstrip("0") if "." in text else text.removesuffix(":00").removesuffix(" 00:00")

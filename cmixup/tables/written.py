@@ -221,12 +221,9 @@ def _numerals(words: Sequence[str], thousands: str, decimal: str) -> Iterator[tu
 def _pairs(thousands: str, decimal: str) -> list[tuple[str, str]]:
     """Return the signs of thousands and decimals that are tried in turn."""
     points = (decimal, "," if decimal == "." else ".")
-    if thousands in THOUSANDS:
-        sign = THOUSANDS[thousands]
-        others = [point for point in points if point != sign]
-        return [(sign, point) for point in others] + [("", point) for point in others]
-    signs = ("",) if thousands == "none" else ("", *THOUSANDS.values())
-    return [(sign, point) for point in points for sign in signs if sign != point]
+    named = THOUSANDS.get(thousands, "")
+    signs = (named, "") if named else ("",) if thousands == "none" else ("", *THOUSANDS.values())
+    return [(sign, point) for point in points for sign in signs if point not in (sign, named)]
 
 
 @lru_cache

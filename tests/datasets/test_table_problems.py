@@ -105,3 +105,5 @@ def test_columns_and_rows_by_hand() -> None:
     assert leak_score(rng.normal(size=500), x) < 0.3
     assert far_labels(np.exp(rng.normal(0, 2, 2000))).tolist() == []  # heavy, and no mistake
     assert far_labels(np.append(x, 40.0)).tolist() == [500]
+    assert far_labels(np.append(x, [40.0] * 9)).tolist() == []  # so many are a part of the labels
+    assert far_labels(np.exp(np.append(x / 2, 2.9))).tolist() == []  # near by its logarithm

@@ -53,7 +53,7 @@ def test_the_weight_is_that_of_least_error_on_rows_that_the_models_were_not_fitt
     gap, rest = [], []
     for member, part in enumerate(parts_by_chance(60, 2, 0.1, 0)):
         held = np.sort(order[part.held])
-        of_net = nets._of_member(nets._table.inputs(nets, rows[held]), member)[:, 0] * labels.std() + labels.mean()
+        of_net = nets._outputs(nets._table.inputs(nets, rows[held]), member)[:, 0] * labels.std() + labels.mean()
         beside = Ridge().fit(np.delete(rows, held, axis=0), np.delete(labels, held)).predict(rows[held])
         gap.append(beside - of_net)
         rest.append(labels[held] - of_net)

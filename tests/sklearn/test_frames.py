@@ -1,5 +1,6 @@
 """Frames of other libraries, dates, text, tensors; and warnings of what a table may hide."""
 
+import datetime
 import re
 import warnings
 from typing import Any
@@ -27,17 +28,26 @@ def plain() -> TabularRegressor:
 
 
 def test_a_polars_frame_is_the_same_as_one_of_pandas() -> None:
+    """With gaps, levels and times of every kind, and where it is not computed yet."""
     pl = pytest.importorskip("polars")
+    hours, clock = pd.to_timedelta(np.arange(N) % 7, unit="h"), [datetime.time(k % 24, 30) for k in range(N)]
     frame = pl.DataFrame({"size": SIZE, "kind": pl.Series(KIND, dtype=pl.Categorical), "day": DAYS})
+    frame = frame.with_columns(
+        pl.Series("hours", hours.to_pytimedelta()), pl.Series("clock", clock), pl.col("day").cast(pl.Date)
+    )
     frame = frame.with_columns(size=pl.when(pl.int_range(N) == 3).then(None).otherwise(pl.col("size")))
-    theirs = FRAME.assign(size=np.where(np.arange(N) == 3, np.nan, SIZE))
-    model, expected = plain().fit(frame, pl.Series(LABELS)), plain().fit(theirs, LABELS)
-    assert list(model.feature_names_in_) == ["size", "kind", "day"]
-    np.testing.assert_array_equal(model.predict(frame), expected.predict(theirs))
+    theirs = FRAME.assign(size=np.where(np.arange(N) == 3, np.nan, SIZE), hours=hours, clock=clock)
+    expected = plain().fit(theirs, LABELS, groups=KIND).predict(theirs)
+    for x in (frame, frame.lazy()):
+        model = plain().fit(x, pl.Series(LABELS), groups=pl.Series(KIND))
+        assert list(model.feature_names_in_) == list(theirs)
+        np.testing.assert_array_equal(model.predict(x), expected)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame.rename({"size": "length"}))
     with pytest.raises(InputError, match=r"column 'kind' of X holds text, such as '[ab]'"):
         plain().fit(frame.with_columns(pl.col("kind").cast(pl.String)), LABELS)
+    with pytest.raises(InputError, match="X must be a table"):
+        plain().fit(frame["size"], LABELS)
 
 
 @pytest.mark.parametrize("kind", [object, "string"])
@@ -95,45 +105,32 @@ def warnings_of(frame: Any, y: Any, weight: Any = None) -> list[str]:
     return [str(one.message) for one in caught]
 
 
-def test_a_table_without_traps_is_fitted_in_silence() -> None:
-    assert warnings_of(X, Y) == []
-    assert warnings_of(pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(np.arange(60) % 3)}), Y) == []
-    assert warnings_of(Y[:, None], Y) == []  # of one column it is the task
+RNG = np.random.default_rng(0)
+FAR = np.where(np.arange(60) == 7, 9999.0, Y)
+MANY = np.arange(400) % 8
+WIDE = RNG.normal(size=(40, MOST_LOOKS + 1))
 
 
-def test_a_column_that_gives_the_label_away_is_named() -> None:
-    """By its order, or by its levels; whichever output it gives away."""
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"a": X[:, 0], "later": np.exp(Y / 50) + rng.normal(size=60) / 1e3})
-    (line,) = warnings_of(frame, Y)
-    assert line.startswith("column later of X alone predicts y nearly (rank correlation 1.000)")
-    many = pd.DataFrame({"a": rng.normal(size=400), "kind": pd.Categorical([f"k{k % 8}" for k in range(400)])})
-    label = (np.arange(400) % 8 * 5 % 8).astype(float)
-    (line,) = warnings_of(many, np.column_stack([rng.normal(size=400), label]))
-    assert line.startswith("column kind of X alone predicts y nearly")
-
-
-def test_a_column_that_numbers_the_rows_is_named_and_stays() -> None:
-    rng = np.random.default_rng(0)
-    x = np.column_stack([X, rng.permutation(60) + 1000])
-    (line,) = warnings_of(x, Y)
-    assert line.startswith("column 4 of X looks like an ID")
-    with pytest.warns(UserWarning, match="looks like an ID"):
-        assert quick(epochs=1).fit(x, Y).n_features_in_ == 5
-
-
-def test_labels_far_outside_are_named_by_row_unless_they_weigh_nothing() -> None:
-    y = Y.copy()
-    y[7] = 9999.0
-    (line,) = warnings_of(X, y)
-    assert line.startswith("y lies far outside in rows 7 (9999): fix them")
-    assert warnings_of(X, y, np.where(y == 9999.0, 0.0, 1.0)) == []
-
-
-def test_leaks_in_many_columns_are_not_looked_for() -> None:
-    x = np.random.default_rng(0).normal(size=(40, MOST_LOOKS + 1))
-    assert len(warnings_of(x[:, :-1], x[:, 0])) == 1
-    assert warnings_of(x, x[:, 0]) == []
+@pytest.mark.parametrize(
+    ("x", "y", "said"),
+    [
+        (X, Y, None),
+        (pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(np.arange(60) % 3)}), Y, None),
+        (Y[:, None], Y, None),  # of one column it is the task
+        (WIDE, WIDE[:, 0], None),  # leaks in so many columns are not looked for
+        (WIDE[:, :-1], WIDE[:, 0], "column 0 of X alone predicts y nearly"),
+        (pd.DataFrame({"a": X[:, 0], "later": np.exp(Y / 50) + RNG.normal(size=60) / 1e3}), Y,
+         "column later of X alone predicts y nearly (rank correlation 1.000)"),
+        (pd.DataFrame({"a": RNG.normal(size=400), "kind": pd.Categorical([f"k{k}" for k in MANY])}),
+         np.column_stack([RNG.normal(size=400), MANY * 5 % 8]), "column kind of X alone predicts y nearly"),
+        (np.column_stack([X, RNG.permutation(60) + 1000]), Y, "column 4 of X looks like an ID"),
+        (X, FAR, "y lies far outside in rows 7 (9999): fix them"),
+    ],
+)  # fmt: skip
+def test_what_a_table_may_hide_is_named_in_a_line(x: Any, y: Any, said: str | None) -> None:
+    lines = warnings_of(x, y)
+    assert [line[: len(said or "")] for line in lines] == [said] * bool(said)
+    assert warnings_of(X, FAR, np.where(FAR == 9999, 0.0, 1.0)) == []
 
 
 @pytest.mark.parametrize(

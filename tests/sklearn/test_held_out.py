@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-import torch
 from sklearn.feature_selection import RFE
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, PredefinedSplit, TimeSeriesSplit, cross_validate
@@ -172,16 +171,6 @@ def test_a_row_that_several_members_hold_out_is_predicted_by_their_mean() -> Non
     np.testing.assert_array_equal(means, [[1.5], [4.0], [7.0]])
 
 
-def test_the_spread_of_members() -> None:
-    model = quick(members=3).fit(X, Y)
-    predicted, deviation = model.predict(X, return_std=True)
-    assert np.array_equal(predicted, model.predict(X))
-    outputs = torch.cat(model._outputs(model._table.inputs(model, X)), dim=1).numpy()
-    by_member = outputs[..., 0] * model.y_scale_ + model.y_mean_
-    np.testing.assert_allclose(predicted, by_member.mean(axis=0))
-    np.testing.assert_allclose(deviation, by_member.std(axis=0))
-
-
 def test_too_few_rows_and_none() -> None:
     model = quick(epochs=1, members=3).fit(X, Y)  # 18 rows are held out
     assert np.isfinite(model.predict_interval(X, 0.94)).all()
@@ -192,8 +181,6 @@ def test_too_few_rows_and_none() -> None:
     for coverage, what in ((0, "lie between 0 and 1, got"), (1.5, "lie"), (np.nan, "lie"), ("0.9", "be a number")):
         with pytest.raises(InputError, match=f"coverage must {what}"):
             model.predict_interval(X, coverage)
-    with pytest.raises(InputError, match="return_std must be True or False, got 1"):
-        model.predict(X, return_std=1)
 
 
 def test_importances_are_the_loss_that_permuting_a_column_adds(tmp_path: Path) -> None:

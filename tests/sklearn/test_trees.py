@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 
@@ -104,25 +103,6 @@ def test_auto_costs_at_most_a_third_of_the_fit(monkeypatch: pytest.MonkeyPatch, 
     model = quick(blend=blend, bandwidth="validated", members=5, epochs=1).fit(X, Y)
     assert len(model.bandwidths_) == few
     assert len(nets) == (7 if blend else 25)
-
-
-@pytest.mark.filterwarnings("ignore:column .* alone predicts y")
-@pytest.mark.parametrize("levels", [40, 300])
-def test_a_saved_estimator_predicts_the_same_bits(tmp_path: Path, levels: int) -> None:
-    """300 levels are more than have a column each."""
-    rng = np.random.default_rng(0)
-    x = pd.DataFrame({"a": rng.normal(size=600), "b": pd.Categorical([f"level {k % levels}" for k in range(600)])})
-    y = np.column_stack([np.arange(600) % levels % 7 + x["a"], x["a"] ** 2])
-    x.loc[::9, "a"] = np.nan
-    model = TabularRegressor((4,), epochs=2, members=2, bandwidth=0, random_state=0).fit(x, y)
-    assert model.blend_weight_.min() > 0.1
-    model.save(tmp_path / "model")
-    again = TabularRegressor.load(tmp_path / "model")
-    assert np.array_equal(again.predict(x), model.predict(x))
-    np.testing.assert_allclose([again.predict(x[k : k + 1])[0] for k in range(30)], model.predict(x)[:30])
-    assert np.array_equal(again.predict_interval(x), model.predict_interval(x))
-    again.save(tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
 
 
 def spoilt(name: str, place: Any, value: float) -> Callable[[dict[str, Any]], None]:

@@ -87,17 +87,3 @@ def test_what_is_no_table_is_refused_by_name() -> None:
     for use in (lambda x: quick().fit(x, K), model.predict):
         with pytest.raises(InputError, match=r"^X must be a table \(n, d\), got a Series of 40 values: X.to_frame\(\)"):
             use(FRAME["a"])
-
-
-def test_frames_of_polars_with_times_and_those_that_are_not_computed_yet() -> None:
-    pl = pytest.importorskip("polars")
-    times = {name: pl.Series(list(TIMES[name][0])) for name in ("objects of durations", "times of day")}
-    frame = pl.DataFrame({"a": FRAME["a"].to_numpy(), "day": DATES, **times}).with_columns(pl.col("day").cast(pl.Date))
-    columns = {"a": FRAME["a"], "day": SINCE, "objects of durations": K / 24, "times of day": (K % 24 + 0.5) / 24}
-    truth = pd.DataFrame(columns)
-    y, groups = FRAME["a"] ** 2, K % 5
-    expected = quick().fit(truth, y, groups=groups).predict(truth)
-    for x in (frame, frame.lazy()):
-        np.testing.assert_allclose(quick().fit(x, y, groups=groups).predict(x), expected)
-    with pytest.raises(InputError, match="X must be a table"):
-        quick().fit(frame["a"], K)

@@ -3,9 +3,8 @@
 Trial 0 is preset `paper`; the others are drawn without repetition from the method's `grid` and three learning rates.
 One seed that no table uses; the best validation score wins. `preset=default` starts from that preset, tries four rates
 with four weight decays, so that ERM has 16 trials like the others, and writes to configs/tuned_default. All
-trials stand in results/tuned.jsonl. Of data of your own, `table=my.csv target=price`, of a dataset or method of
-`--config-dir` and of changed options of a dataset they stand below `out`, and the command that trains with the winner
-is printed.
+trials stand in results/tuned.jsonl. They stand below `out` for data of your own, `table=my.csv target=price`, for a
+dataset or method of `--config-dir`, and for changed options of a dataset. Then the winner's command is printed instead.
 
 Example: python -m scripts.tune dataset=airfoil,no2 method=erm,cmixup
 """
@@ -100,7 +99,7 @@ def grid_points(dataset: str, method: str, preset: str = TUNED) -> list[dict[str
 
     For `tuned_default` these are four rates with four weight decays.
 
-    The `grid` of a method's config maps options to lists of values, all combinations of which count; a list of such
+    The `grid` of a method's config maps options to lists of values, and all their combinations count; a list of such
     mappings is their union.
     """
     cfg = compose_train([f"dataset={dataset}", f"preset={base_preset(dataset, preset)}"])

@@ -41,7 +41,7 @@ class Args(dict[str, str]):
         return check_count(key, int(text))
 
     def listed(self, key: str, known: Sequence[str]) -> list[str]:
-        """Return the names between commas, each of which must be known; all known ones where the key is absent."""
+        """Return the names between commas, which must be known; all known ones where the key is absent."""
         parts = [part.strip() for part in self.get(key, "").split(",") if part.strip()] or list(known)
         for part in parts:
             if part not in known:

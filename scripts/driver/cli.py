@@ -1,8 +1,8 @@
 """Error messages that the commands share, and those of Hydra's sweeps (`python -m scripts.train -m ...`).
 
 A job of a sweep that fails does not end it, and is named at the end. Launchers run jobs in this process or in others,
-so a job that fails leaves a file in the sweep's folder, and `ReportFailures`, which Hydra calls
-in the first process once all jobs have ended, reads them.
+so a job that fails leaves a file in the sweep's folder. Hydra calls `ReportFailures` in the first process once all
+jobs have ended, and it reads these files.
 """
 
 from __future__ import annotations

@@ -181,9 +181,9 @@ def make_report(
     """Return the record of one run, of the job and seed of each of its stack's `members`.
 
     It names the run's stack, since a run repeats to the last digit only in the same one: batched kernels round
-    differently for another number of models, and training amplifies that. `stack` is how many models the trainer
-    stacked, `stack_seeds` those of the run's job, and `stack_cells`, where jobs of several options trained together,
-    options and seeds of all of them in the order of the stack.
+    differently for another number of models, and training amplifies that. `stack` counts the models that the trainer
+    stacked, and `stack_seeds` has the seeds of the run's job. Where jobs of several options trained together,
+    `stack_cells` has options and seeds of all in the order of the stack.
     """
     data, seed = run.data, run.streams.seed
     words = {name: value for name, value in result.diagnostics.items() if isinstance(value, str)}

@@ -31,10 +31,9 @@ def estimate_minutes(job: Job) -> float:
 def run_minutes(job: Job, results: Path = RESULTS) -> float:
     """Return how many minutes one run of a job would take on one core here.
 
-    It is the median of the published CPU runs of the same dataset, method and preset, scaled by the epochs, as a
-    dataset has the same rows in all of its cells. Without such runs it is the `cpu_minutes` of the dataset's config
-    times the `cost` of the method's, and without those the median over presets. A GPU is taken to be fast enough for
-    anything.
+    It is the median of the published CPU runs of the same dataset, method and preset, scaled by the epochs. Without
+    such runs it is the `cpu_minutes` of the dataset's config times the `cost` of the method's, and without those the
+    median over presets. A GPU is taken to be fast enough for anything.
     """
     if job.device.type != "cpu":
         return 0.0

@@ -108,8 +108,8 @@ class Paired:
 def beyond_noise(cells: Mapping[str, Paired]) -> dict[str, str]:
     """Return the cells that differ by more than noise, each with what is wrong; those of too few seeds are left out.
 
-    A cell differs if its mean difference is significant by Bonferroni's correction over the cells, or if its mean is
-    neither within 2 % of the published one nor within two standard errors of it.
+    A cell differs if its mean difference is significant by Bonferroni's correction over the cells. It also differs if
+    its mean is neither within 2 % of the published one nor within two standard errors of it.
     """
     decided = {name: cell for name, cell in cells.items() if cell.decided}
     wrong: dict[str, str] = {}

@@ -43,7 +43,7 @@ class Experiment:
         notes: sentences below the table.
         figure: of curves over epochs, by its name; empty for all others.
         points: of an ablation, what is changed of the preset: entries with a `label` and `options` (`preset` may be
-            among them), or with a `grid` of options with lists of values, all combinations of which are points; of some
+            among them), or with a `grid` of options with lists of values, whose combinations are points; of some
             `datasets` and `methods`, or of all. A method without points stands beside them as its preset.
         seeds_of: of some of the datasets, how many seeds are trained at most: the first of those asked for.
     """

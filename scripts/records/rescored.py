@@ -66,8 +66,8 @@ def scores_again(scores: Scores, kept: Parts, std: Sequence[float] = ()) -> dict
 class Verified(NamedTuple):
     """How many published runs and scores were computed again, and how many scores are exact to the last bit.
 
-    `wrong` has a line for each score that is neither exact nor near, `without` how many runs lack predictions that are
-    published of their seeds, by experiment and dataset.
+    `wrong` has a line for each score that is neither exact nor near. `without` has, by experiment and dataset, how many
+    runs lack the predictions that their seeds should have.
     """
 
     runs: int

@@ -17,15 +17,15 @@ from scripts.stats.intervals import Interval, interval_text
 
 #: Options of presets, in words; of those that differ between the paper and the released code.
 OPTIONS = {
-    "alpha": "alpha of the Beta distribution", "lam_per": "lambda is drawn for each", "bandwidth": "bandwidth",
+    "alpha": "alpha of the Beta distribution", "lam_per": "one lambda for each", "bandwidth": "bandwidth",
     "candidates": "C-Mixup-batch, which reads two batches, takes partners from", "scaling": "features are scaled by",
-    "shuffle": "rows reshuffled each epoch", "row_order": "order of rows",
+    "shuffle": "rows reshuffled each epoch", "row_order": "order of rows before any reshuffling",
     "drop_last": "the last, smaller batch is left out", "layer": "C-Mixup mixes",
     "epochs": "epochs", "lr": "learning rate", "batch_size": "batch size",
 }  # fmt: skip
 DATASETS = ("airfoil", "no2", "exchange_rate", "rcf_mnist", "crime", "skillcraft")
 WORDS = {True: "yes", False: "no", "train": "training rows", "all": "all rows, those of test too", "example": "example",
-         "b1+b2": "both batches", "b2": "the second batch", "released": "by domain, permuted once",
+         "b1+b2": "both batches", "b2": "the second batch", "released": "by domain, then permuted once",
          "file": "as in the file", "standard": "mean and deviation", "none": "nothing"}  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def difference_parts() -> dict[str, dict[str, str]]:
         theirs = _authors_gain(f.dataset, f.metric, e) if f.preset == "released" else "—"
         paper = Interval(f.paper.mean, *f.paper.ends(), 3)
         ours, published = (interval_text(d, enough_decimals(d, f.decimals)) for d in (f.ours, paper))
-        other = f"{f.label} of images, C-Mixup's partners minus random ones" if f.label else "C-Mixup minus MAML"
+        other = f"C-Mixup minus {f.label or 'MAML'}"
         where = f.name if gain else f"{f.where}: {other}"
         shown = f"{50 * (f.ours.high - f.ours.low) / abs(f.paper.mean):.0f} %"
         body.append([f"{where}, `{f.preset}`", published, theirs, ours, str(f.n), shown, f.outcome])

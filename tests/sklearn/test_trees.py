@@ -9,7 +9,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from cmixup import InputError
-from cmixup.sklearn import TabularRegressor, fitting, persistence, regressor, trees
+from cmixup.sklearn import TabularRegressor, persistence, regressor, trees
 from cmixup.sklearn.held_out import Part, parts_by_chance
 from cmixup.sklearn.rows import Rows
 from cmixup.sklearn.trees import check_trees, fit_trees, predict_trees
@@ -92,17 +92,6 @@ def test_no_held_out_row_is_trained_on_by_its_members_trees(monkeypatch: pytest.
     for part in parts:
         assert not set(rows.x[part.train, 4]) & set(rows.x[part.held, 4])
         assert len(part.train) + len(part.held) == 60
-
-
-@pytest.mark.parametrize(("blend", "few"), [("trees", 3), (None, 5)])
-def test_auto_costs_at_most_a_third_of_the_fit(monkeypatch: pytest.MonkeyPatch, blend: str | None, few: int) -> None:
-    """Of the networks trained, two of seven are for bandwidths that are not taken; without trees as before."""
-    nets: list[Any] = []
-    original = fitting.Networks
-    monkeypatch.setattr(fitting, "Networks", lambda r, p, n, *a, **k: nets.extend(n) or original(r, p, n, *a, **k))
-    model = quick(blend=blend, bandwidth="validated", members=5, epochs=1).fit(X, Y)
-    assert len(model.bandwidths_) == few
-    assert len(nets) == (7 if blend else 25)
 
 
 def spoilt(name: str, place: Any, value: float) -> Callable[[dict[str, Any]], None]:

@@ -120,6 +120,10 @@ def test_the_file_holds_the_winner_and_makes_a_preset(
     assert here == [3, 0, 2]
     first, second = read_trials(tmp_path / "results" / tune.FILE)
     assert (first, len(second["trials"])) == (record, 2)
+    text = tuned.read_text()
+    tune.tune_cells([("no2", "cmixup")], [*given, "dataset.label_noise=0.1"], budget=1)  # other data than the tables'
+    assert tuned.read_text() == text
+    assert len(read_trials(tmp_path / "out" / tune.FILE)) == 1
 
 
 # ---- the preset

@@ -49,7 +49,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     stacks: list[Any] = []
 
     def train(items: Any, title: str, workers: int, on_finish: Any) -> None:
-        stacks[:] = [item.jobs for item in items]
+        stacks[:] = {item.name: item.jobs for item in items}.values()
         for item in items:
             execute_together(item.jobs)
             sys.stdout.write(f"{on_finish(item, None)}\n")
@@ -109,6 +109,8 @@ def test_two_seeds_decide_nothing(published: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_sample_is_drawn_from_the_seed(in_process: list[Any], published: Path, capsys: pytest.CaptureFixture[str]):
+    pairs, _ = rerun.rerun_cells(2 * published_cells(published)[:1])  # two stacks of one name
+    assert (len(in_process), [len(cell.pairs) for cell in pairs.values()]) == (2, [6])
     cells = published_cells(RESULTS)
     assert [c.name for c in draw_cells(cells, 5, 1)] == [c.name for c in draw_cells(cells, 5, 1)]
     assert [c.name for c in draw_cells(cells, 5, 1)] != [c.name for c in draw_cells(cells, 5, 2)]

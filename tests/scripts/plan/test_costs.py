@@ -44,6 +44,8 @@ def test_without_runs_of_the_preset_the_config_decides_and_then_other_presets(tm
     publish(tmp_path, airfoil, 6000.0)
     other = plan_job(compose_train(["dataset=airfoil", "method=erm", "preset=released", "device=cpu", "out=/nowhere"]))
     assert run_minutes(other, tmp_path) == pytest.approx(100)
+    publish(tmp_path, other, 60.0)
+    assert run_minutes(other, tmp_path) == pytest.approx(1)
     publish(tmp_path, job_of("preset=released"), 1.0)  # a network without attention
     words = ["dataset=exchange_rate", "method=puzzlemix", "preset=paper"]
     composed = compose_train(words)

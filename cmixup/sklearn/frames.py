@@ -1,7 +1,6 @@
-"""Frames of any library, with times as days and text refused; others than pandas' are read by narwhals.
+"""Tables of any kind as frames of pandas, with times as days and text refused; narwhals reads those of other libraries.
 
-scikit-learn's ecosystem reads frames the same way. The result is a frame of pandas with columns of floats, whole
-numbers, booleans, categories or objects.
+Columns hold floats, whole numbers, booleans, categories or objects.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -140,12 +140,12 @@ def held_by_network() -> tuple[list[Finding], list[Finding]]:
 
 
 def answer() -> str:
-    """Whether the paper's clear gains appear with its networks."""
+    """Whether the paper's significant gains appear with its networks."""
     full = held_by_network()[0]
     better, worse, _, smaller = outcome_counts(full).values()
     assert smaller > len(full) / 2
     return (f"Mostly not: of {len(full)} results with the paper's networks, {better} are better than training without "
-            f"mixing and {worse} worse. {smaller} of the {len(full)} gains are smaller than published")  # fmt: skip
+            f"mixing and {worse} worse. In {smaller} of {len(full)} the gain is smaller than published")  # fmt: skip
 
 
 @fills
@@ -154,12 +154,12 @@ def count_parts() -> dict[str, dict[str, str]]:
     at_paper, others = held_by_network()
     open_ones = [one for one in published_statements() if not one.established and one.direction != IDLE]
     body = []
-    for title, some in (("clear, with the paper's networks", at_paper),
-                        ("clear, with smaller networks or our images", others),
-                        ("not clear", open_ones)):  # fmt: skip
+    for title, some in (("significant, with the paper's networks", at_paper),
+                        ("significant, with smaller networks or our images", others),
+                        ("not significant", open_ones)):  # fmt: skip
         numbers = len({one.published for one in some}), len(some), *outcome_counts(some).values()
         body.append([title, *map(str, numbers)])
-    head = ("differences in the paper", "number", "our results", *outcome_counts(()))
+    head = ("the paper's differences on our data", "number", "our results", *outcome_counts(()))
     seeds = []
     for name in dict.fromkeys(one.name for one in at_paper):
         shares = [all_shares()[one.key] for one in at_paper if one.name == name]

@@ -17,14 +17,15 @@ from scripts.stats.intervals import Interval, interval_text
 
 #: Options of presets, in words; of those that differ between the paper and the released code.
 OPTIONS = {
-    "alpha": "alpha of the Beta distribution", "lam_per": "one lambda for each", "bandwidth": "bandwidth",
-    "candidates": "partners in C-Mixup-batch, which reads two batches", "scaling": "features are scaled by",
+    "alpha": "alpha of the Beta distribution", "lam_per": "lambda", "bandwidth": "bandwidth",
+    "candidates": "partners in C-Mixup-batch (two batches at a time)", "scaling": "features are scaled by",
     "shuffle": "rows reshuffled each epoch", "row_order": "order of rows before any reshuffling",
     "drop_last": "the last, smaller batch is left out", "layer": "C-Mixup mixes",
     "epochs": "epochs", "lr": "learning rate", "batch_size": "batch size",
 }  # fmt: skip
 DATASETS = ("airfoil", "no2", "exchange_rate", "rcf_mnist", "crime", "skillcraft")
-WORDS = {True: "yes", False: "no", "train": "training rows", "all": "all rows, those of test too", "example": "example",
+WORDS = {True: "yes", False: "no", "train": "training rows", "all": "all rows, those of test too",
+         "example": "one per example", "batch": "one per batch",
          "b1+b2": "from both", "b2": "from the second", "released": "by domain, then permuted once",
          "file": "as in the file", "standard": "mean and deviation", "none": "nothing"}  # fmt: skip
 

@@ -156,7 +156,7 @@ def count_parts() -> dict[str, dict[str, str]]:
     body = []
     for title, some in (("significant, with the paper's networks", at_paper),
                         ("significant, with smaller networks or our images", others),
-                        ("not significant", open_ones)):  # fmt: skip
+                        ("not significant, such as SkillCraft's", open_ones)):  # fmt: skip
         numbers = len({one.published for one in some}), len(some), *outcome_counts(some).values()
         body.append([title, *map(str, numbers)])
     head = ("the paper's differences on our data", "number", "our results", *outcome_counts(()))

@@ -118,10 +118,10 @@ class Finding:
     @property
     def outcome(self) -> str:
         """How the first method compares, and how its gain does with the published one where that is decided."""
-        size = {COMPATIBLE: "as published", SMALLER: SMALLER, LARGER: LARGER}.get(self.magnitude, "")
+        size = {COMPATIBLE: "as published", SMALLER: "gain smaller", LARGER: "gain larger"}.get(self.magnitude, "")
         if self.direction != BETTER and self.magnitude == COMPATIBLE:
             size = ""
-        return ", ".join(filter(None, (self.direction, size)))
+        return "; ".join(filter(None, (self.direction, size)))
 
 
 def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:

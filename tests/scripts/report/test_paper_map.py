@@ -54,12 +54,12 @@ def test_ours_minus_the_papers_has_the_degrees_of_freedom_of_all_three_terms() -
 @pytest.mark.parametrize(
     ("mean", "error", "judged", "outcome"),
     [
-        (-0.2, 0.03, (BETTER, COMPATIBLE), "better, as published"),  # the paper's effect, seen
-        (-0.02, 0.005, (BETTER, SMALLER), "better, smaller"),
-        (-0.6, 0.05, (BETTER, LARGER), "better, larger"),
+        (-0.2, 0.03, (BETTER, COMPATIBLE), "better; as published"),  # the paper's effect, seen
+        (-0.02, 0.005, (BETTER, SMALLER), "better; gain smaller"),
+        (-0.6, 0.05, (BETTER, LARGER), "better; gain larger"),
         (-0.1, 0.04, (BETTER, UNKNOWN), "better"),
-        (0.2, 0.05, (WORSE, SMALLER), "worse, smaller"),
-        (0.0, 0.01, (UNDECIDED, SMALLER), "undecided, smaller"),  # none, and not the paper's
+        (0.2, 0.05, (WORSE, SMALLER), "worse; gain smaller"),
+        (0.0, 0.01, (UNDECIDED, SMALLER), "undecided; gain smaller"),  # none, and not the paper's
         (-0.05, 0.1, (UNDECIDED, UNKNOWN), "undecided"),  # 0 and the paper's effect in one interval
         (0.0, 10.0, (UNDECIDED, UNKNOWN), "undecided"),  # so wide that it says nothing
     ],
@@ -90,8 +90,8 @@ def found(cmixup: list[float], erm: list[float], artefact: Artefact = ARTEFACT, 
 
 @pytest.mark.parametrize(
     ("first", "second", "word"),
-    [(LOWER, NEAR, "better, as published"), (LOWER, HIGHER, "better, larger"), (HIGHER, LOWER, "worse, smaller"),
-     (LOWER[:1], HIGHER[:1], "undecided")],
+    [(LOWER, NEAR, "better; as published"), (LOWER, HIGHER, "better; gain larger"),
+     (HIGHER, LOWER, "worse; gain smaller"), (LOWER[:1], HIGHER[:1], "undecided")],
 )  # fmt: skip
 def test_planted_runs_have_the_verdict_that_was_planted(first: list[float], second: list[float], word: str) -> None:
     (finding,) = found(first, second)

@@ -62,6 +62,8 @@ def coded(X: Any, levels: Sequence[Levels]) -> tuple[Any, list[str]]:
     A warning names a column with more than half of its rows unknown. `in_numbers` says what becomes of times and text,
     and returns the kinds.
     """
+    if not hasattr(X, "iloc"):  # for scikit-learn to refuse
+        return X, []
     categories = {place: known for place, known in enumerate(levels) if known is not None}
     X, kinds = in_numbers(X, categories)
     for place, known in categories.items():

@@ -20,7 +20,7 @@ NO_TIMES = "numbers"
 
 
 def as_frame(X: Any) -> Any:
-    """Return a table as a frame of pandas; what is none, or empty, as it is, for scikit-learn to refuse."""
+    """Return a table as a frame of pandas; what is none, or has no column, as it is, for scikit-learn to refuse."""
     import pandas as pd
 
     if hasattr(X, "to_frame") and not hasattr(X, "columns"):
@@ -37,7 +37,7 @@ def as_frame(X: Any) -> Any:
         levels = [c.name for c in columns if isinstance(c.dtype, narwhals.Categorical | narwhals.Enum)]
         return pd.DataFrame({c.name: c.to_numpy() for c in columns}).astype(dict.fromkeys(levels, "category"))
     array = X.toarray() if issparse(X) else np.asarray(X)
-    return pd.DataFrame(array) if array.ndim == 2 and array.size else X
+    return pd.DataFrame(array) if array.ndim == 2 and array.shape[1] else X
 
 
 def as_array(name: str, values: Any) -> Any:
@@ -67,10 +67,8 @@ def in_numbers(X: Any, categorical: Collection[int]) -> tuple[Any, list[str]]:
     """Return a frame whose columns of dates, durations and times are days, NaN for gaps; and the kind of each column.
 
     A kind is as of `days_of`, or `NO_TIMES`. The columns at the positions `categorical` stay; another one that holds
-    text raises `InputError`. What is no frame is returned as it is.
+    text raises `InputError`.
     """
-    if not hasattr(X, "iloc"):
-        return X, []
     X, kinds = X.copy(deep=False), [NO_TIMES] * X.shape[1]
     for place, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
         if place not in categorical and getattr(dtype, "kind", "O") not in "biuf":
@@ -94,9 +92,9 @@ def _numbers(column: Any, name: Any) -> tuple[Any, str]:
     kind = getattr(column.dtype, "kind", "O")
     for value in column if kind in "OUT" and str(column.dtype) != "category" else ():
         if isinstance(value, str) and not _is_number(value):
-            cure = f'X[{str(name)!r}].astype("category") (polars: cast(pl.Categorical))'
-            what = f"holds text, such as {format_value(value)}: make it categories by {cure}"
-            raise InputError(f"column {format_value(str(name))} of X {what}, or name it in categorical_features")
+            what = f"column {format_value(str(name))} of X holds text, such as {format_value(value)}"
+            cure = f'make it categories by X[{name!r}].astype("category") (polars: cast(pl.Categorical)), or '
+            raise InputError(f"{what}: {cure * isinstance(name, str)}name it in categorical_features")
     if (times := days_of(column)) is not None:
         return times
     if kind != "O":

@@ -123,7 +123,8 @@ def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints 
     X = as_frame(X)
     categorical = categorical_columns(estimator.categorical_features, X)
     levels = levels_of(X, categorical, np.shape(X)[1]) if categorical else []
-    gaps = np.isnan(y) if np.ndim(y) == 2 and np.shape(y)[1] > 1 and y.dtype.kind == "f" else np.zeros(1, dtype=bool)
+    several = isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1 and y.dtype.kind == "f"
+    gaps = np.isnan(y) if several else np.zeros(1, dtype=bool)
     X, kinds = coded(X, levels)
     filled = np.where(gaps, 0.0, y) if gaps.any() else y
     X, y = validate_data(estimator, X, filled, multi_output=True, y_numeric=True, ensure_min_samples=2, **NUMBERS)

@@ -105,6 +105,9 @@ def test_categories_gaps_and_sparse_tables_are_learned_from() -> None:
         (x[["size"]], "feature names"),
         (x.to_numpy()[:, :1], "features"),
         (x.assign(size="tall"), "tall"),
+        (x[:0], "0 sample"),
+        (np.zeros((0, 2)), "0 sample"),
+        (np.zeros(2), "Expected 2D array"),
     ):
         with pytest.raises(ValueError, match=message):
             model.predict(bad)

@@ -126,7 +126,7 @@ class PolicySearch:
         optimizer = Adam(policy.parameters(), self.options.policy_lr)
         # The generator that made the first run's policy goes on to the dropout of the predictors, if they have any.
         with random[0].used(everywhere=may_draw(self.predictor)):
-            for _ in range(self.options.outer):
+            for step in range(1, self.options.outer + 1):
                 rows = [rng.permutation(n_rows)[: self.options.n_policy] for rng in self.rngs]
                 features = self.features.take_along_dim(self._tensor(rows).unsqueeze(-1), dim=-2)
                 log_pi = policy(features).log_softmax(dim=-1)
@@ -142,6 +142,7 @@ class PolicySearch:
                 standardised = [past[-1] / max(float(np.std(past)), 1e-12) for past in rewards]
                 reward = torch.tensor(standardised, device=self.device).reshape(log_pi.shape[:-2])
                 descend(policy_loss(log_pi, self._tensor(drawn), reward, self.options.entropy), optimizer)
+                self.training.on_epoch(0, [{"search_percent": 100 * step / self.options.outer}])
             with torch.no_grad():
                 learned = self._by_run(policy(self.features).double().softmax(dim=-1))
         for pairing, pi in zip(self.pairings, learned, strict=True):

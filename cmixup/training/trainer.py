@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from cmixup.training.losses import joined, mean_names
 from cmixup.training.method import Method, check_data, check_settings, shared_options
 from cmixup.training.model_stack import unstack_modules
 from cmixup.training.settings import TrainSettings
-from cmixup.training.training import Run, Training, TrainState
+from cmixup.training.training import EpochCallback, Run, Training, TrainState
 
 
 @dataclass
@@ -45,9 +45,6 @@ class RunResult:
     label_scaling: dict[str, list[float]] = field(default_factory=dict)
 
 
-EpochCallback = Callable[[int, list[dict[str, float]]], None]
-
-
 class Stack:
     """Runs that train as one, with their methods fitted; `places` are theirs among the runs given to `stacks`."""
 
@@ -63,14 +60,15 @@ class Stack:
         for run in runs:
             run.method.fit(run.data, run.model, None if self._saved else run.streams)
 
-    def train(self, on_epoch: EpochCallback | None = None) -> list[RunResult]:
+    def train(self, on_epoch: EpochCallback = lambda *_: None) -> list[RunResult]:
         """Train, once, score each run's best checkpoint, and return one result a run.
 
         A run whose training loss or predictions are not finite has failed; the others go on, and training ends early
         where all have failed. `on_epoch` is called after each epoch with its number (from 1) and one history row a run.
+        Steps of a method's search before the first one count as epoch 0 with one row.
         """
         runs, settings, checkpoints = self.runs, self._settings, self._checkpoints
-        whole = training = Training(runs, settings, self._device, resumed=self._saved is not None)
+        whole = training = Training(runs, settings, self._device, resumed=self._saved is not None, on_epoch=on_epoch)
         training.method.begin(training)
         metric = metric_of(training.selection)
         best = torch.full((len(runs),), metric.worst, dtype=torch.float64)
@@ -106,8 +104,7 @@ class Stack:
                 state.seconds = time.perf_counter() - self._started
                 if checkpoints and (epoch % checkpoints.every == 0 or epoch == settings.epochs):
                     checkpoints.save(self._seeds, {"train": vars(state), **training.state_dict()}, self._checksums)
-                if on_epoch:
-                    on_epoch(epoch, [history[-1] for history in state.history])
+                on_epoch(epoch, [history[-1] for history in state.history])
                 if not state.left:
                     break
                 training = _smaller_stack(training, whole, state, saves=checkpoints is not None)
@@ -133,7 +130,7 @@ class Stack:
 
 def train(
     runs: Sequence[Run], settings: TrainSettings, device: torch.device | str = "cpu", *,
-    on_epoch: EpochCallback | None = None, checkpoints: Any = None,
+    on_epoch: EpochCallback = lambda *_: None, checkpoints: Any = None,
 ) -> list[RunResult]:  # fmt: skip
     """Train every run, those that can as one stack, and return one result a run, in order; see `stacks`."""
     results: dict[int, RunResult] = {}

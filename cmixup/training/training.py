@@ -1,6 +1,6 @@
 """A run, and the training of a stack of them, as the loop drives it and as methods are given it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -87,6 +87,9 @@ class Run:
     weight_decay: float | None = None
 
 
+EpochCallback = Callable[[int, list[dict[str, float]]], None]
+
+
 class Training:
     """The training of E runs, whose methods are fitted, as one stack.
 
@@ -99,10 +102,15 @@ class Training:
         data, methods, streams: of each run, whose test split must not be read; methods are fitted.
         random: the generators that models draw from (dropout).
         resumed: whether runs go on from a checkpoint, which holds the findings of a search before training.
+        on_epoch: told of the steps of such a search, as epoch 0 with one row.
     """
 
-    def __init__(self, runs: Sequence[Run], settings: TrainSettings, device: torch.device, *, resumed: bool = False):
-        self.runs, self.settings, self.device, self.resumed = list(runs), settings, device, resumed
+    def __init__(
+        self, runs: Sequence[Run], settings: TrainSettings, device: torch.device, *, resumed: bool = False,
+        on_epoch: EpochCallback = lambda *_: None,
+    ):  # fmt: skip
+        self.runs, self.settings, self.device = list(runs), settings, device
+        self.resumed, self.on_epoch = resumed, on_epoch
         self.data, self.methods = [run.data for run in runs], [run.method for run in runs]
         self.streams = [run.streams for run in runs]
         self.random = Draws(self.streams[0].training)

@@ -32,12 +32,13 @@ class ProgressDisplay(tqdm):
         self._last_line = time.monotonic()
 
     def show(self, job: str, done: int, total: int, row: Mapping[str, float]) -> None:
-        """Show that `job` has ended epoch `done` of `total`, with the history row of its first seed."""
-        self._ended += 1 if job in self._begun else done  # a run that goes on has had the others before
-        self._begun.add(job)
+        """Show that `job` has ended epoch `done` of `total`, or a search in 0, with the row of its first seed."""
+        if done:
+            self._ended += 1 if job in self._begun else done  # a run that goes on has had the others before
+            self._begun.add(job)
         if done == total:
             self._begun.remove(job)  # its next seed may follow
-        scores = " ".join(f"{k} {v:.4g}" for k, v in row.items() if k.startswith("val_"))
+        scores = " ".join(f"{k} {v:.4g}" for k, v in row.items() if k.startswith(("val_", "search_")))
         if self.disable and time.monotonic() - self._last_line > EVERY:
             self._last_line = time.monotonic()
             self.say(f"{self._title}: {self._ended}/{self.total} {self._unit}; {job} {scores}")

@@ -12,6 +12,7 @@ from cmixup.methods.erm import ERM
 from cmixup.methods.mixrl import MixRL, policy_loss
 from cmixup.pairing.neighbours import Neighbours
 from cmixup.training.batch import EpochBatches
+from cmixup.training.trainer import train
 from tests.helpers import (
     assert_states_close,
     assert_states_equal,
@@ -21,6 +22,7 @@ from tests.helpers import (
     make_split,
     make_stack,
     refuses,
+    settings,
     states_differ,
     train_one,
 )
@@ -97,6 +99,13 @@ def test_the_search_looks_at_train_and_validation_only() -> None:
     shifted = Split(data.val.x, data.val.y + 1, data.val.domain)
     elsewhere = searched(RegressionData("data", data.train, shifted, data.test, unit="none"), 4)
     assert not np.array_equal(elsewhere.pairing.probabilities, learned)
+
+
+def test_steps_of_the_search_are_told_as_epoch_0() -> None:
+    heard = list[tuple[int, float | None]]()
+    train([make_run(composed("mixrl", **FAST))], settings(epochs=1),
+          on_epoch=lambda epoch, rows: heard.append((epoch, rows[0].get("search_percent"))))  # fmt: skip
+    assert heard == [(0, 100 / 3), (0, 200 / 3), (0, 100.0), (1, None)]
 
 
 def test_without_reward_the_gradient_is_that_of_the_entropy() -> None:

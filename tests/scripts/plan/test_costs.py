@@ -71,3 +71,16 @@ def test_the_main_job_is_seven_methods_on_airfoil_and_no2(monkeypatch: pytest.Mo
     assert estimate_minutes(job) == pytest.approx(10 * run_minutes(job))
     object.__setattr__(job, "device", torch.device("cuda"))
     assert estimate_minutes(job) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset", "preset"),
+    [("figure_overfitting", "exchange_rate", "released"), ("table3_balanced", "rcf_mnist", "cpu"),
+     ("table3_last_epoch", "rcf_mnist", "cpu")],
+)  # fmt: skip
+def test_every_published_cell_fits_the_budget_of_its_experiment(name: str, dataset: str, preset: str) -> None:
+    plan = load_experiment(name)
+    choice = Choice([dataset], plan.methods, list(range(plan.seeds)), preset, "/nowhere", "cpu", rerun=False)
+    planned, left_out = plan_cells(plan, choice, fetching=False)
+    assert planned
+    assert not left_out

@@ -85,7 +85,7 @@ def airfoil_table(e: Evidence) -> str:
     """Return Airfoil's errors in the paper, in its code and in ours."""
     sources: dict[str, Query] = {
         "the paper": {"from": "paper", "experiment": "table1"}, "the authors' code, run by us": {"from": "authors"},
-        "our code, the authors' settings": {"experiment": "table1", "preset": "released"},
+        "our code, their hyperparameters": {"experiment": "table1", "preset": "released"},
     }  # fmt: skip
     erm, ours = ([e.sample({**of, "dataset": "airfoil", "method": method}) for of in sources.values()]
                  for method in ("erm", "cmixup"))  # fmt: skip

@@ -61,12 +61,13 @@ def ablation_page(experiment: Experiment, rows: pd.DataFrame, preset: str, missi
     """Return the page of an `ablation_frame`."""
     about = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
     title = experiment.title if changes_preset(experiment) else f"{experiment.title}, preset {preset}{about}"
-    body = rows.map(lambda cell: f"{cell:.4g}" if isinstance(cell, float) else str(cell)).replace("nan", "")
+    body = rows.map(lambda cell: "" if pd.isna(cell) else f"{cell:.4g}" if isinstance(cell, float) else str(cell))
     for name in [column.removesuffix("_low") for column in rows if column.endswith("_low")]:
         body[name] += " [" + body.pop(f"{name}_low") + ", " + body.pop(f"{name}_high") + "]"
-    table = markdown_table(list(body), body.replace(" [, ]", "—").to_numpy().tolist(), left=3)
+    cells = body.replace(" [, ]", "—").to_numpy().tolist()
+    table = [markdown_table(list(body), cells, left=3)] if cells else []
     notes = [bullets(experiment.notes)] if experiment.notes else []
-    return markdown_page(f"# {title}", LEGEND, table, *missing_part(missing), *notes)
+    return markdown_page(f"# {title}", LEGEND, *table, *missing_part(missing), *notes)
 
 
 def ablation_frame(experiment: Experiment, every: pd.DataFrame, preset: str) -> pd.DataFrame:

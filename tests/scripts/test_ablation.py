@@ -141,6 +141,9 @@ def test_changes_are_paired_differences_to_the_methods_first_row() -> None:
     page = ablation_page(SMALL, rows.reset_index(), "paper", ["NO2: not at hand"])
     assert "| 3 | 5 | 1 | 7 | 0 | 1 [-1.484, 3.484] | -1 [-1, -1] | 0.04 |\n" in page
     assert "- NO2: not at hand" in page
+    alone = ablation_page(SMALL, rows_of(SMALL, frame_of(reports[:1])).reset_index(), "paper")
+    assert "| 1 | 5 |  | 8 |  | — | — |  |\n" in alone
+    assert "|" not in ablation_page(SMALL, pd.DataFrame(), "paper")  # nothing is trained yet
 
 
 def line(method: str, scores: dict[int, float], **changes: Any) -> list[dict[str, Any]]:

@@ -39,7 +39,7 @@ COMMANDS = {
                             "train.epochs=4", "checkpoint_every=1"),
     "a sequence model": (*TRAIN, "dataset=exchange_rate", "method=mixup", "seeds=0..1", "train.epochs=2",
                          "model.channels=3", "model.hidden=3", "checkpoint_every=1"),
-    "tuning": ("scripts.tune", "dataset=no2", "method=erm", "debug=tiny", "jobs=2"),
+    "tuning": ("scripts.tune", "dataset=no2", "method=erm", "dataset.synthetic=true", "epochs=1", "jobs=2"),
 }  # fmt: skip
 
 

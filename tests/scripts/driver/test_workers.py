@@ -87,7 +87,8 @@ def test_a_stack_tells_what_the_display_shows(tmp_path: Path, capsys: pytest.Cap
     heard: list[tuple[Any, ...]] = []
     train_item(Item("a", (plan_job(compose_train(given)),)), heard.append)
     row = heard[-1][-1]
-    assert heard == [(1, 2, heard[0][2]), (2, 2, row)]
+    searched = [(0, 2, {"search_percent": percent}) for percent in (50, 100)]
+    assert heard == [*searched, (1, 2, heard[2][2]), (2, 2, row)]
     assert row["epoch"] == 2
     with ProgressDisplay(2, "test") as display:
         for values in heard:

@@ -144,6 +144,7 @@ class CMixup(nn.Module):
         values = values.reshape(len(values), -1)
         if self._outputs not in (None, values.shape[1]):
             raise InputError(f"labels must have {self._outputs} outputs as before, got {values.shape[1]}")
+        self._outputs = values.shape[1]
         if self._looks:
             self._look_at(values)
         assert self.bandwidth is not None

@@ -181,7 +181,23 @@ def error_table(rows: Sequence[Mapping[str, str]]) -> str:
     return markdown_table(["", *titles, "median fit, s", "longest, s", f"multiple of {BASE}'s"], body)
 
 
+def scale_table(rows: Sequence[Mapping[str, str]]) -> str:
+    """Return the table of large tables: errors beside the base's, seconds and memory of fits."""
+    frame, body = pd.DataFrame(rows).set_index(["name", "model"]).astype(float), []
+    for name in dict.fromkeys(frame.index.get_level_values("name")):
+        of, behind = frame.loc[name], 100 * (frame.loc[name, "log_error"] - frame.loc[(name, BASE), "log_error"])
+        errors = [f"{behind[m]:+.1f}" if m in behind else "" for m in ("tabular", "realmlp", "xgboost")]
+        seconds = " / ".join(f"{of['seconds'].get(m, math.nan):.0f}" for m in ("tabular", BASE, "realmlp"))
+        memory = " / ".join(f"{of['megabytes'][m] / 1000:.1f}" for m in ("tabular", BASE))
+        size = f"{of['rows'][BASE]:,.0f} x {of['columns'][BASE]:.0f}"
+        body.append([f"{name}, {size}", *errors, seconds.replace("nan", "-"), memory])
+    head = ["rows x columns", f"log error minus {BASE}'s, x 100: tabular", "realmlp", "xgboost",
+            f"fit, s: tabular / {BASE} / realmlp", f"memory, GB: tabular / {BASE}"]  # fmt: skip
+    return markdown_table(head, body)
+
+
 @fills
 def estimator_tables() -> dict[str, dict[str, str]]:
-    """Return the table of regressors; those of intervals and losses were measured once."""
-    return {ESTIMATORS: {"estimators": with_machine(error_table(stored_rows("estimators")), "estimators")}}
+    """Return the tables of regressors; those of intervals and losses were measured once."""
+    table = with_machine(error_table(stored_rows("estimators")), "estimators")
+    return {ESTIMATORS: {"estimators": table, "scale": scale_table(stored_rows("scale"))}}

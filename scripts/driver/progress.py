@@ -1,4 +1,4 @@
-"""Progress of a command: a bar with the time left on a terminal, else occasional lines."""
+"""Progress of a command: a bar on a terminal, else occasional lines, with the time left."""
 
 from __future__ import annotations
 
@@ -22,28 +22,35 @@ class ProgressDisplay(tqdm):
     _lock = threading.RLock()  # tqdm's own needs a process where Python forks none
 
     def __init__(self, total: int, title: str, unit: str = "epochs"):
-        form = "{desc}: {n_fmt}/{total_fmt} |{bar:16}| {elapsed}<{remaining}{postfix}"
+        form = "{desc}: {n_fmt}/{total_fmt} |{bar:16}| {elapsed}{postfix}"
         off = not (sys.stderr and sys.stderr.isatty())
         super().__init__(
             total=total, desc=title, disable=off, leave=False, dynamic_ncols=True, miniters=0, bar_format=form
         )
-        self._title, self._unit, self._ended = title, unit, 0
+        self._title, self._unit, self._done, self._earlier, self._first = title, unit, 0, 0, 0.0
         self._begun: set[str] = set()  # jobs that have ended an epoch
         self._last_line = time.monotonic()
 
     def show(self, job: str, done: int, total: int, row: Mapping[str, float]) -> None:
         """Show that `job` has ended epoch `done` of `total`, or a search in 0, with the row of its first seed."""
         if done:
-            self._ended += 1 if job in self._begun else done  # a run that goes on has had the others before
+            self._earlier += (
+                0 if job in self._begun else done - 1
+            )  # of a run that goes on: they say nothing of its pace
             self._begun.add(job)
+            self._done += 1
+            self._first = self._first or time.monotonic()
         if done == total:
             self._begun.remove(job)  # its next seed may follow
         scores = " ".join(f"{k} {v:.4g}" for k, v in row.items() if k.startswith(("val_", "search_")))
-        if self.disable and time.monotonic() - self._last_line > EVERY:
-            self._last_line = time.monotonic()
-            self.say(f"{self._title}: {self._ended}/{self.total} {self._unit}; {job} {scores}")
-        self.set_postfix_str(f"{scores} {job}", refresh=False)
-        self.update(self._ended - self.n)
+        now, ended, left = time.monotonic(), self._done + self._earlier, ""
+        if self._done > 1:
+            left = f", about {(now - self._first) / (self._done - 1) * (self.total - ended):.0f} s left"
+        if self.disable and now - self._last_line > EVERY:
+            self._last_line = now
+            self.say(f"{self._title}: {ended}/{self.total} {self._unit}{left}; {job} {scores}")
+        self.set_postfix_str(f"{scores} {job}{left}", refresh=False)
+        self.update(ended - self.n)
 
     def say(self, line: str) -> None:
         """Print a line above the bar."""

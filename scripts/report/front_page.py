@@ -135,7 +135,7 @@ def percent_change(differences: pd.Series) -> Interval:
 
 @fills
 def blended_with() -> dict[str, dict[str, str]]:
-    """Return how the error of a model of the user changes once networks stand beside it."""
+    """Return how the error of a model of the user changes once networks stand beside it, and sentences on these."""
     e, body = published_evidence(), []
     for part, what in {RESERVE: "fresh", "reserved": "held out"}.items():
         change = rival_numbers(e, "tabular_catboost", part)[1]
@@ -146,7 +146,30 @@ def blended_with() -> dict[str, dict[str, str]]:
     for model, name in {"catboost": "CatBoost", "lightgbm": "LightGBM", "ridge": "ridge regression"}.items():
         change = percent_change(changes[model])
         body.append([name, f"{change.n} seen", interval_text(change, 1)])
-    return {SCIKIT_LEARN: {"blend": markdown_table(("model", "tables", "change, %"), body, left=2)}}
+    table = markdown_table(("model", "tables", "change, %"), body, left=2)
+    more = {"regressor_intervals": regressor_intervals(e), "regressor_many_rows": regressor_many_rows(e)}
+    return {SCIKIT_LEARN: {"blend": table, **more}}
+
+
+def regressor_intervals(e: Evidence) -> str:
+    """How often new labels lie in its intervals."""
+    columns = ("coverage", *(f"fifth{k}" for k in range(1, 6)))
+    cover, *fifths = (e.rows("benchmarks/losses.csv", column, model="squared") for column in columns)
+    low, high = min(fifth.mean for fifth in fifths), max(fifth.mean for fifth in fifths)
+    return (f"Its 90 % prediction intervals cover {cover.mean:.1%} of new labels, the mean over {cover.summary.n} "
+            f"datasets. In each fifth of rows, by prediction, they cover {low:.1%} to {high:.1%}")  # fmt: skip
+
+
+def regressor_many_rows(e: Evidence) -> str:
+    """How the regressor compares with CatBoost on the study's largest tables at all their rows."""
+    fits = e.frame(e.results / "benchmarks/scale.csv").set_index(["model", "name"])
+    ours, base = fits.loc["tabular"], fits.loc[BASE]
+    below, ratio = (ours["log_error"] < base["log_error"]).sum(), (ours["seconds"] / base["seconds"]).median()
+    return (
+        f"On the {len(ours)} largest tables of the study, {ours['rows'].min():,} to {ours['rows'].max():,} training "
+        f"rows, `TabularRegressor()` without CatBoost has a lower RMSE than CatBoost on {below}. A fit takes "
+        f"{ours['seconds'].min():.0f} to {ours['seconds'].max():.0f} s, {ratio:.1f} times CatBoost's in the median"
+    )
 
 
 def blend_beside_five(e: Evidence) -> str:

@@ -92,6 +92,9 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "batch: labels of two outputs, then three": (
         lambda: [mixing(X[:, :d], X[:, :d]) for mixing in [CMixup()] for d in (2, 3)],
         "labels must have 2 outputs as before, got 3"),
+    "batch: the same with a bandwidth": (
+        lambda: [mixing(X[:, :d], X[:, :d]) for mixing in [CMixup(1.0)] for d in (2, 3)],
+        "labels must have 2 outputs as before, got 3"),
     "batch: a space of one row": (lambda: CMixup(1.0, space=lambda y: y[:1])(X, Y), r"space\(labels\) must have 4"),
     "batch: an infinite space": (lambda: CMixup(1.0, space=lambda y: y + np.inf)(X, Y), r"space\(labels\) must be fin"),
     "batch: three entries": (lambda: CMixup(1.0)((X, Y, Y)), r"labels_getter must .* keep=\(2,\).* got tuple of 3"),

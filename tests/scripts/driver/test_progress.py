@@ -18,5 +18,5 @@ def test_without_a_terminal_progress_is_lines(
     assert capsys.readouterr().err.splitlines() == [
         "training: 0/20 epochs; job search_percent 5",
         "training: 7/20 epochs; job [a] val_rmse 1.75",
-        "training: 8/20 epochs; job [a] val_rmse 2",
+        "training: 8/20 epochs, about 1200 s left; job [a] val_rmse 2",
     ]

@@ -18,7 +18,7 @@ from scripts.stats.intervals import Interval, interval_text
 #: Options of presets, in words; of those that differ between the paper and the released code.
 OPTIONS = {
     "alpha": "alpha of the Beta distribution", "lam_per": "lambda", "bandwidth": "bandwidth",
-    "candidates": "partners in C-Mixup-batch (two batches at a time)", "scaling": "features are scaled by",
+    "candidates": "where C-Mixup-batch finds partners", "scaling": "features are scaled by",
     "shuffle": "rows reshuffled each epoch", "row_order": "order of rows before any reshuffling",
     "drop_last": "the last, smaller batch is left out", "layer": "C-Mixup mixes",
     "epochs": "epochs", "lr": "learning rate", "batch_size": "batch size",
@@ -26,7 +26,7 @@ OPTIONS = {
 DATASETS = ("airfoil", "no2", "exchange_rate", "rcf_mnist", "crime", "skillcraft")
 WORDS = {True: "yes", False: "no", "train": "training rows", "all": "all rows, those of test too",
          "example": "one per example", "batch": "one per batch",
-         "b1+b2": "from both", "b2": "from the second", "released": "by domain, then permuted once",
+         "b1+b2": "in both batches", "b2": "in a second batch", "released": "permuted once",
          "file": "as in the file", "standard": "mean and deviation", "none": "nothing"}  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def difference_parts() -> dict[str, dict[str, str]]:
         paper = Interval(f.paper.mean, *f.paper.ends(), 3)
         ours, published = (interval_text(d, enough_decimals(d, f.decimals)) for d in (f.ours, paper))
         other = f"C-Mixup minus {f.label or 'MAML'}"
-        where = f.name if gain else f"{f.where}: {other}"
+        where = f.name if gain else f"{f.where} ({f.title.partition(' (')[0]}): {other}"
         shown = f"{50 * (f.ours.high - f.ours.low) / abs(f.paper.mean):.0f} %"
         body.append([f"{where}, `{f.preset}`", published, theirs, ours, str(f.n), shown, f.outcome])
     head = ("C-Mixup minus ERM (below 0: better)", "the paper, n = 3", "the authors' code", "ours", "n", "half-width",
@@ -84,8 +84,8 @@ def _authors_gain(dataset: str, metric: str, e: Evidence) -> str:
 def airfoil_table(e: Evidence) -> str:
     """Return Airfoil's errors in the paper, in its code and in ours."""
     sources: dict[str, Query] = {
-        "the paper": {"from": "paper", "experiment": "table1"}, "the authors' code, run by us": {"from": "authors"},
-        "our code, their hyperparameters": {"experiment": "table1", "preset": "released"},
+        "the paper": {"from": "paper", "experiment": "table1"}, "the authors' code": {"from": "authors"},
+        "our code, the paper's hyperparameters": {"experiment": "table1", "preset": "paper"},
     }  # fmt: skip
     erm, ours = ([e.sample({**of, "dataset": "airfoil", "method": method}) for of in sources.values()]
                  for method in ("erm", "cmixup"))  # fmt: skip

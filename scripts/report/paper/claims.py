@@ -14,6 +14,7 @@ import pandas as pd
 from scripts.config.compose import part_file, read_part
 from scripts.config.parts import check_part
 from scripts.plan.selection import recorded_under
+from scripts.records import names
 from scripts.records.csv_rows import to_csv
 from scripts.records.experiment import RESULTS
 from scripts.records.rescored import table_runs
@@ -259,16 +260,19 @@ HEAD = ("the paper says", "printed hyperparameters", "the authors' code's")
 def claims_part() -> dict[str, dict[str, str]]:
     """Return the table of claims, a row a claim."""
     rows, body = claim_rows(), []
-    for name, claim in load_claims().items():
-        texts = {row["preset"]: _verdict_text(row) for row in rows if row["claim"] == name and "val" not in row["rule"]}
+    for (name, claim), by_validation in itertools.product(load_claims().items(), (False, True)):
+        texts = {row["preset"]: _verdict_text(row) for row in rows
+                 if row["claim"] == name and row["rule"].endswith("by val") == by_validation}  # fmt: skip
         if texts:
-            body.append([claim.says, *(texts.get(p, texts.get("", "—")) for p in PRESETS)])
+            says = "the same, with the prior approach chosen by validation" if by_validation else claim.says
+            body.append([says, *(texts.get(p, texts.get("", "—")) for p in PRESETS)])
     return {"results/findings.md": {"claims": markdown_table(HEAD, body, left=len(HEAD))}}
 
 
 def _verdict_text(row: Mapping[str, Any]) -> str:
     if "gain" in row:
-        return f"**{row['verdict']}**: {row['gain']:+.1f} [{row['low']:+.1f}, {row['high']:+.1f}] %"
+        gain = interval_text(Interval(row["gain"], row["low"], row["high"], 1), 1)
+        return f"**{row['verdict']}**: {gain} %"
     counted = ", ".join(f"{row[side]} {side}" for side in ("for", "against", "undecided") if row[side])
     return f"**{row['verdict']}**: {counted}"
 
@@ -282,17 +286,16 @@ def claim_counts() -> str:
 
 @fills
 def gains_part() -> dict[str, dict[str, str]]:
-    """Return the count of claims, and the table of the abstract's gains, with the paper's on the same datasets."""
-    e, claims, cells = published_evidence(), load_claims(), dict[tuple[str, ...], dict[str, str]]()
-    for row in (row for row in claim_rows() if "gain" in row):
+    """Return the count of claims, and the table of the abstract's gains as differences of errors, beside ours."""
+    e, claims, body = published_evidence(), load_claims(), []
+    for row in (row for row in claim_rows() if row["rule"] == "gain, best prior by test"):
         preset = f", `{row['preset']}`" if row["preset"] else ""
-        same = _paper_gain(claims[row["claim"]], [one.partition(":")[0] for one in row["priors"].split("; ")], e)
-        key = f"{row['says'].partition('approach ')[2]}{preset}", f"{row['published']:+g}", f"{same:+.1f}"
-        cells.setdefault(key, {})[row["rule"]] = interval_text(Interval(row["gain"], row["low"], row["high"], 1), 1)
-    rules = [f"gain, best prior by {part}" for part in ("test", "val")]
-    body = [[*key, *(one.get(rule, "—") for rule in rules)] for key, one in cells.items()]
-    head = ("C-Mixup's gain, % (above 0: better)", "the abstract", "the paper's, on our datasets",
-            "ours, prior method best by test", "best by validation")  # fmt: skip
+        datasets = [one.partition(":")[0] for one in row["priors"].split("; ")]
+        where = f"{row['says'].partition('approach ')[2]}: {', '.join(map(names.dataset_title, datasets))}{preset}"
+        same = _paper_gain(claims[row["claim"]], datasets, e)
+        ours = interval_text(Interval(-row["gain"], -row["high"], -row["low"], 1), 1)
+        body.append([where, f"{-row['published']:+g}", f"{-same:+.1f}", ours])
+    head = ("C-Mixup minus the best prior method, % (below 0: better)", "abstract", "published, same datasets", "ours")
     return {"results/README.md": {"gains": markdown_table(head, body, left=1), "claim_counts": claim_counts()}}
 
 

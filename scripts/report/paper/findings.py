@@ -66,8 +66,8 @@ def expected_by_chance(e: Evidence) -> str:
         sides += Counter(lower=row.get("for", 0), higher=row.get("against", 0), inconclusive=row.get("undecided", 0))
     n, differ = sides.total(), sides["lower"] + sides["higher"]
     return (
-        f"No interval is corrected for multiple comparisons: [findings](findings.md) has {n}. Without any true "
-        f"difference about {(1 - LEVEL) * n:.0f} would exclude 0; {differ} do"
+        f"No interval is corrected for multiple comparisons: [findings](findings.md) has {n} intervals. Without any "
+        f"true difference, about {(1 - LEVEL) * n:.0f} of them would exclude 0; {differ} do"
     )
 
 

@@ -1,6 +1,6 @@
-"""Does mixing stand in for shuffling? Methods with rows in one order, as the released code trains, or reshuffled.
+"""Does mixing stand in for shuffling? Methods with rows in a fixed order, as the released code trains, or reshuffled.
 
-The interaction is (C-Mixup minus ERM, reshuffled) minus (C-Mixup minus ERM, one order), paired by seed.
+The interaction is (C-Mixup minus ERM, reshuffled) minus (C-Mixup minus ERM, fixed order), paired by seed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scripts.stats.intervals import Interval, interval_text, paired_or_none, sum
 METHODS = ("erm", "mixup", "manifold_mixup", "cmixup")
 METRICS = {"skillcraft": ("rmse", "worst_rmse"), "crime": ("rmse", "worst_rmse"), "rcf_mnist": ("rmse",)}
 PRESET = {"rcf_mnist": "cpu"}  # of all others `released`
-ORDERS = ("one order", "reshuffled")
+ORDERS = ("fixed order", "reshuffled")
 RESHUFFLED = {"rcf_mnist"}  # whose preset reshuffles; that of the others does not
 OURS, AUTHORS = "", ", the authors' code"
 CHANGES = dict(zip(ORDERS, ("", "need_shuffle=True"), strict=True))  # to that code: the one line
@@ -36,7 +36,7 @@ def order_sample(dataset: str, order: str, method: str, metric: str, code: str =
 
 
 def gains(dataset: str, metric: str, code: str = OURS) -> list[Interval]:
-    """Return C-Mixup minus ERM in one order and reshuffled, and the interaction; empty without these runs."""
+    """Return C-Mixup minus ERM in a fixed order and reshuffled, and the interaction; empty without these runs."""
     by_order, found = list[dict[int, float]](), list[Interval | None]()
     for order in ORDERS:
         ours, erm = (order_sample(dataset, order, method, metric, code) for method in ("cmixup", "erm"))
@@ -48,7 +48,7 @@ def gains(dataset: str, metric: str, code: str = OURS) -> list[Interval]:
     return [one for one in found if one] if all(found) else []
 
 
-HEAD = ("score", "n", "ERM, reshuffled minus one order", *(f"C-Mixup minus ERM, {o}" for o in ORDERS), "interaction")
+HEAD = ("score", "n", "ERM: reshuffled minus fixed order", *(f"C-Mixup minus ERM, {o}" for o in ORDERS), "interaction")
 
 
 @fills
@@ -70,7 +70,7 @@ def shuffling_parts() -> dict[str, dict[str, str]]:
 
 @draws
 def shuffling_picture() -> dict[str, Figure]:
-    """Return each method's error with rows in one order and reshuffled, a panel a dataset and score."""
+    """Return each method's error with rows in a fixed order and reshuffled, a panel a dataset and score."""
     panels = [(d, m) for d, metrics in METRICS.items() for m in metrics if gains(d, m)]
     figure, axes = new_subplots(1, len(panels), (2.9 * len(panels), 3.2))
     for axis, (dataset, metric) in zip(axes[0], panels, strict=True):
@@ -84,7 +84,7 @@ def shuffling_picture() -> dict[str, Figure]:
                           label=names.method_title(method))  # fmt: skip
         worst = ", worst domain" * metric.startswith("worst")
         axis.set_title(f"{names.dataset_title(dataset)}{worst}", fontsize=10)
-        axis.set_xticks(range(2), ["one order", "reshuffled"])
+        axis.set_xticks(range(2), ORDERS)
         axis.set_xlim(-0.25, 1.25)
     axes[0][0].set_ylabel("test RMSE, 95 % intervals")
     handles, labels = axes[0][0].get_legend_handles_labels()

@@ -118,9 +118,10 @@ class Finding:
     @property
     def outcome(self) -> str:
         """How the first method compares, and how its gain does with the published one where that is decided."""
-        size = {COMPATIBLE: "as published", SMALLER: "gain smaller", LARGER: "gain larger"}.get(self.magnitude, "")
-        if self.direction != BETTER and self.magnitude == COMPATIBLE:
-            size = ""
+        sizes = {COMPATIBLE: "as published", SMALLER: "smaller than published", LARGER: "larger than published"}
+        size = sizes.get(self.magnitude, "")
+        if self.direction == WORSE or (self.direction == UNDECIDED and self.magnitude == COMPATIBLE):
+            size = ""  # a loss is smaller than any gain
         return "; ".join(filter(None, (self.direction, size)))
 
 

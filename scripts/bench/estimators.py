@@ -154,7 +154,7 @@ def run(given: Args) -> None:
 
 
 #: The tables of estimators.csv by their column `part`; seconds are of the first that a model has.
-PART_TITLES = {"reserved": "held out", "fresh": "fresh", "chosen_on": "used to choose the default"}
+PART_TITLES = {"fresh": "fresh", "reserved": "held out", "chosen_on": "used to choose the default"}
 
 
 #: Models that have too few tables, or no others to compare their seconds with.

@@ -291,12 +291,20 @@ def gains_part() -> dict[str, dict[str, str]]:
     for row in (row for row in claim_rows() if row["rule"] == "gain, best prior by test"):
         preset = f", `{row['preset']}`" if row["preset"] else ""
         datasets = [one.partition(":")[0] for one in row["priors"].split("; ")]
-        where = f"{row['says'].partition('approach ')[2]}: {', '.join(map(names.dataset_title, datasets))}{preset}"
+        titles = [
+            f"{names.dataset_title(one)}{_instead(claims[row['claim']], one, row['preset'], e)}" for one in datasets
+        ]
+        where = f"{row['says'].partition('approach ')[2]}: {', '.join(titles)}{preset}"
         same = _paper_gain(claims[row["claim"]], datasets, e)
         ours = interval_text(Interval(-row["gain"], -row["high"], -row["low"], 1), 1)
         body.append([where, f"{-row['published']:+g}", f"{-same:+.1f}", ours])
     head = ("C-Mixup minus the best prior method, % (below 0: better)", "abstract", "published, same datasets", "ours")
     return {"results/README.md": {"gains": markdown_table(head, body, left=1), "claim_counts": claim_counts()}}
+
+
+def _instead(claim: Claim, dataset: str, preset: str, e: Evidence) -> str:
+    used = _preset(claim.experiment, dataset, preset, e)
+    return f" (`{used}`)" if preset and used != preset else ""
 
 
 def _paper_gain(claim: Claim, datasets: Sequence[str], e: Evidence) -> float:

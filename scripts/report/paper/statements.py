@@ -142,7 +142,7 @@ def answer() -> str:
     better, n = outcome_counts(on_tables)[BETTER], len(on_tables)
     assert better < n / 2
     return (f"Mostly not. The paper reports {n} significant gains over no mixing on tabular data. With its networks "
-            f"and hyperparameters, we find C-Mixup better in {better} of the {n}")  # fmt: skip
+            f"and hyperparameters, we find {better} of these gains")  # fmt: skip
 
 
 @fills

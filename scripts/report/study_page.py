@@ -210,7 +210,7 @@ def draw_effects(axis: Axes, effect: Effect, equal: float, splits: int) -> None:
     axis.set_ylim(len(rows) + 2, -1)
     axis.set_xlabel(f"{AWAY}C-Mixup's error against training without mixing, %")
     about = f"a tuned network, {splits} splits: lower error on {effect.lower} of {len(rows)} datasets"
-    axis.set_title(f"{about}\nbars: 95 % intervals; grey: within {equal:g} %", fontsize=10)
+    axis.set_title(f"{about}\nbars: 95 % intervals; grey band: within {equal:g} %", fontsize=10)
 
 
 def draw_settings(axis: Axes) -> dict[str, Any]:

@@ -132,7 +132,8 @@ def outcome_counts(every: Iterable[Finding]) -> dict[str, int]:
 
 def significant_by_preset() -> dict[str, list[Finding]]:
     """Return the statements that the paper's seeds establish, by preset; only those with `cpu` have another network."""
-    held = [one for one in published_statements() if one.established and one.direction != IDLE and not one.last_epoch]
+    judged = [one for one in published_statements() if one.ours and one.direction != IDLE and not one.last_epoch]
+    held = [one for one in judged if one.established]
     return {preset: [one for one in held if one.preset == preset] for preset in ("paper", "released", "cpu")}
 
 
@@ -149,7 +150,7 @@ def answer() -> str:
 def count_parts() -> dict[str, dict[str, str]]:
     """Return the answer, the table of outcomes, and that of the shares of three unpaired seeds that favour C-Mixup."""
     printed, released, others = significant_by_preset().values()
-    open_ones = [one for one in published_statements() if not one.established and one.direction != IDLE]
+    open_ones = [one for one in published_statements() if one.ours and not one.established and one.direction != IDLE]
     body = []
     same = f"these {len(released)} again" if len(printed) == len(released) else f"{len(released)} of these again"
     for title, some in (("significant", printed), (same, released), ("significant", others),
@@ -181,7 +182,7 @@ PRESETS = {
 @draws
 def triples_picture() -> dict[str, Figure]:
     """Return the distribution of the difference over three seeds a method, unpaired as the paper's."""
-    rows = [one for one in published_statements() if one.network == PAPER and one.established]
+    rows = [one for one in published_statements() if one.network == PAPER and one.established and all_shares()[one.key]]
     places = list(dict.fromkeys(one.name for one in rows))
     figure, axes = new_subplots(1, len(places), (3.1 * len(places), 3.1))
     for axis, place in zip(axes[0], places, strict=True):

@@ -49,11 +49,11 @@ def found_table(e: Evidence) -> str:
     tables = f"[{len(mix.tables)} tables](results/study.md), at most 3,000 training rows"
     body = [
         ["Does C-Mixup lower a tuned network's error?", _effect(mix), tables],
-        ["Does averaging five tuned networks, without mixing, lower it?", _effect(five), "the same tables"],
+        ["Does averaging five tuned networks lower the error, without mixing?", _effect(five), "the same tables"],
         ["Does C-Mixup lower the error of five averaged networks?", _effect(both), "the same tables"],
         ["Is `TabularRegressor`'s error below CatBoost's?", _rival(fresh[0]),
          f"[{fresh[0][1].n} fresh tables](results/estimators.md#estimators), on which no setting was chosen"],
-        ["Does adding our networks to CatBoost lower its error?", _rival(fresh[1]), "the same tables"],
+        ["Is CatBoost blended with five networks better than CatBoost?", _rival(fresh[1]), "the same tables"],
         ["Is C-Mixup better than mixup, which draws partners at random?", _similar_partner(),
          "[the paper's datasets](results/findings.md#claims)"],
     ]  # fmt: skip

@@ -26,7 +26,7 @@ OPTIONS = {
 DATASETS = ("airfoil", "no2", "exchange_rate", "rcf_mnist", "crime", "skillcraft")
 WORDS = {True: "yes", False: "no", "train": "training rows", "all": "all rows, those of test too",
          "example": "one per example", "batch": "one per batch",
-         "b1+b2": "both batches", "b2": "a second batch", "released": "permuted once",
+         "b1+b2": "the same and a second batch", "b2": "a second batch", "released": "permuted once",
          "file": "as in the file", "standard": "mean and deviation", "none": "nothing"}  # fmt: skip
 
 

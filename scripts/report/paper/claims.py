@@ -289,13 +289,10 @@ def gains_part() -> dict[str, dict[str, str]]:
     """Return the count of claims, and the table of the abstract's gains as differences of errors, beside ours."""
     e, claims, body = published_evidence(), load_claims(), []
     for row in (row for row in claim_rows() if row["rule"] == "gain, best prior by test"):
-        preset = f", `{row['preset']}`" if row["preset"] else ""
-        datasets = [one.partition(":")[0] for one in row["priors"].split("; ")]
-        titles = [
-            f"{names.dataset_title(one)}{_instead(claims[row['claim']], one, row['preset'], e)}" for one in datasets
-        ]
-        where = f"{row['says'].partition('approach ')[2]}: {', '.join(titles)}{preset}"
-        same = _paper_gain(claims[row["claim"]], datasets, e)
+        claim, datasets = claims[row["claim"]], [one.partition(":")[0] for one in row["priors"].split("; ")]
+        titles = ", ".join(_title(claim, one, row["preset"], e) for one in datasets)
+        where = f"{row['says'].partition('approach ')[2]}: {titles}"
+        same = _paper_gain(claim, datasets, e)
         ours = interval_text(Interval(-row["gain"], -row["high"], -row["low"], 1), 1)
         body.append([where, f"{-row['published']:+g}", f"{-same:+.1f}", ours])
     head = ("C-Mixup minus the best prior method, % (below 0: better)", "abstract, all datasets",
@@ -303,9 +300,8 @@ def gains_part() -> dict[str, dict[str, str]]:
     return {"results/README.md": {"gains": markdown_table(head, body, left=1), "claim_counts": claim_counts()}}
 
 
-def _instead(claim: Claim, dataset: str, preset: str, e: Evidence) -> str:
-    used = _preset(claim.experiment, dataset, preset, e)
-    return f" (always `{used}`)" if preset and used != preset else ""
+def _title(claim: Claim, dataset: str, preset: str, e: Evidence) -> str:
+    return names.dataset_title(dataset) + (f" (`{_preset(claim.experiment, dataset, preset, e)}`)" if preset else "")
 
 
 def _paper_gain(claim: Claim, datasets: Sequence[str], e: Evidence) -> float:

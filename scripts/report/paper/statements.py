@@ -152,11 +152,11 @@ def count_parts() -> dict[str, dict[str, str]]:
     printed, released, others = significant_by_preset().values()
     open_ones = [one for one in published_statements() if one.ours and not one.established and one.direction != IDLE]
     body = []
-    same = f"these {len(released)} again" if len(printed) == len(released) else f"{len(released)} of these again"
+    same = f"the same {len(released)} differences" if len(printed) == len(released) else f"{len(released)} of these"
+    rest = [[one for one in open_ones if one.preset == preset] for preset in ("released", "cpu")]
     for title, some in (("significant", printed), (same, released), ("significant", others),
-                        ("not significant", open_ones)):  # fmt: skip
-        presets = " or ".join(f"`{preset}`" for preset in dict.fromkeys(one.preset for one in some))
-        body.append([title, presets, *map(str, (len(some), *outcome_counts(some).values()))])
+                        *(("not significant", one) for one in rest)):  # fmt: skip
+        body.append([title, f"`{some[0].preset}`", *map(str, (len(some), *outcome_counts(some).values()))])
     head = ("the paper's difference", "our preset", "number", *outcome_counts(()))
     at_paper = [one for one in printed + released if all_shares()[one.key]]
     seeds = []

@@ -118,11 +118,11 @@ class Finding:
     @property
     def outcome(self) -> str:
         """How the first method compares, and how its gain does with the published one where that is decided."""
-        sizes = {COMPATIBLE: "as published", SMALLER: "smaller than published", LARGER: "larger than published"}
-        size = sizes.get(self.magnitude, "")
-        if self.direction == WORSE or (self.direction == UNDECIDED and self.magnitude == COMPATIBLE):
-            size = ""  # a loss is smaller than any gain
-        return "; ".join(filter(None, (self.direction, size)))
+        sizes = {
+            (BETTER, COMPATIBLE): "as published", (BETTER, LARGER): "above the published gain",
+            (BETTER, SMALLER): "below the published gain", (UNDECIDED, SMALLER): "below the published gain",
+        }  # fmt: skip
+        return "; ".join(filter(None, (self.direction, sizes.get((self.direction, self.magnitude), ""))))
 
 
 def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:

@@ -55,11 +55,11 @@ def test_ours_minus_the_papers_has_the_degrees_of_freedom_of_all_three_terms() -
     ("mean", "error", "judged", "outcome"),
     [
         (-0.2, 0.03, (BETTER, COMPATIBLE), "better; as published"),  # the paper's effect, seen
-        (-0.02, 0.005, (BETTER, SMALLER), "better; smaller than published"),
-        (-0.6, 0.05, (BETTER, LARGER), "better; larger than published"),
+        (-0.02, 0.005, (BETTER, SMALLER), "better; below the published gain"),
+        (-0.6, 0.05, (BETTER, LARGER), "better; above the published gain"),
         (-0.1, 0.04, (BETTER, UNKNOWN), "better"),
         (0.2, 0.05, (WORSE, SMALLER), "worse"),
-        (0.0, 0.01, (UNDECIDED, SMALLER), "undecided; smaller than published"),  # none, and not the paper's
+        (0.0, 0.01, (UNDECIDED, SMALLER), "undecided; below the published gain"),  # none, and not the paper's
         (-0.05, 0.1, (UNDECIDED, UNKNOWN), "undecided"),  # 0 and the paper's effect in one interval
         (0.0, 10.0, (UNDECIDED, UNKNOWN), "undecided"),  # so wide that it says nothing
     ],
@@ -90,7 +90,7 @@ def found(cmixup: list[float], erm: list[float], artefact: Artefact = ARTEFACT, 
 
 @pytest.mark.parametrize(
     ("first", "second", "word"),
-    [(LOWER, NEAR, "better; as published"), (LOWER, HIGHER, "better; larger than published"),
+    [(LOWER, NEAR, "better; as published"), (LOWER, HIGHER, "better; above the published gain"),
      (HIGHER, LOWER, "worse"), (LOWER[:1], HIGHER[:1], "undecided")],
 )  # fmt: skip
 def test_planted_runs_have_the_verdict_that_was_planted(first: list[float], second: list[float], word: str) -> None:

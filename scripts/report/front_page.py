@@ -49,7 +49,7 @@ def found_table(e: Evidence) -> str:
     tables = f"[{len(mix.tables)} tables](results/study.md), at most 3,000 training rows"
     body = [
         ["Does C-Mixup lower a tuned network's error?", _effect(mix), tables],
-        ["Does averaging five tuned networks lower the error, without mixing?", _effect(five), "the same tables"],
+        ["Do five averaged networks, without mixing, have a lower error than one?", _effect(five), "the same tables"],
         ["Does C-Mixup lower the error of five averaged networks?", _effect(both), "the same tables"],
         ["Is `TabularRegressor`'s error below CatBoost's?", _rival(fresh[0]),
          f"[{fresh[0][1].n} fresh tables](results/estimators.md#estimators), on which no setting was chosen"],

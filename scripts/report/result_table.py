@@ -142,18 +142,21 @@ def summary_text(summary: Summary | None, decimals: int) -> str:
 def table_page(*tables: ResultTable, linked: bool = False) -> str:
     """Return the tables of an experiment as Markdown: a section a preset, in it a table a dataset.
 
-    With `linked`, as on the published page, methods lead to their runs. Of further scores it has that of the worst
-    domain; the CSV file has all. The missing cells are the first table's.
+    With `linked`, as on the published page, methods lead to their runs, and those without runs have no row. Of further
+    scores it has that of the worst domain; the CSV file has all. The missing cells are the first table's.
     """
     parts = [f"# {tables[0].title}", tables[0].legend]
     for table in tables:
         parts += [f"## Preset {table.preset}", *([f"{table.about}."] if table.about else [])]
         for block in table.blocks:
             head, rows = block_rows(block, short=linked)
+            absent = ", ".join(name for name, n, *_ in rows if linked and n == "—")
             for method, row in zip(block.cells, rows, strict=True):
                 if linked and method in block.runs:
                     row[0] = f"[{row[0]}](../runs/{block.runs[method]})"
+            rows = [row for row in rows if not (linked and row[1] == "—")]
             parts += [f"### {names.dataset_title(block.dataset)}", markdown_table(head, rows), *block.notes]
+            parts += [f"Not trained: {absent}."] if absent else []
     return markdown_page(*parts, *tables[0].notes, *missing_part(tables[0].missing))
 
 

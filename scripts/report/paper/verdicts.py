@@ -120,7 +120,7 @@ class Finding:
         """How the first method compares, and how its gain does with the published one where that is decided."""
         sizes = {
             (BETTER, COMPATIBLE): "as published", (BETTER, LARGER): "above the published gain",
-            (BETTER, SMALLER): "below the published gain", (UNDECIDED, SMALLER): "below the published gain",
+            (BETTER, SMALLER): "short of the published gain", (UNDECIDED, SMALLER): "short of the published gain",
         }  # fmt: skip
         return "; ".join(filter(None, (self.direction, sizes.get((self.direction, self.magnitude), ""))))
 

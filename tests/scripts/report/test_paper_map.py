@@ -55,11 +55,11 @@ def test_ours_minus_the_papers_has_the_degrees_of_freedom_of_all_three_terms() -
     ("mean", "error", "judged", "outcome"),
     [
         (-0.2, 0.03, (BETTER, COMPATIBLE), "better; as published"),  # the paper's effect, seen
-        (-0.02, 0.005, (BETTER, SMALLER), "better; below the published gain"),
+        (-0.02, 0.005, (BETTER, SMALLER), "better; short of the published gain"),
         (-0.6, 0.05, (BETTER, LARGER), "better; above the published gain"),
         (-0.1, 0.04, (BETTER, UNKNOWN), "better"),
         (0.2, 0.05, (WORSE, SMALLER), "worse"),
-        (0.0, 0.01, (UNDECIDED, SMALLER), "undecided; below the published gain"),  # none, and not the paper's
+        (0.0, 0.01, (UNDECIDED, SMALLER), "undecided; short of the published gain"),  # none, and not the paper's
         (-0.05, 0.1, (UNDECIDED, UNKNOWN), "undecided"),  # 0 and the paper's effect in one interval
         (0.0, 10.0, (UNDECIDED, UNKNOWN), "undecided"),  # so wide that it says nothing
     ],

@@ -87,7 +87,9 @@ def test_a_page_has_sections_of_presets_and_leads_from_methods_with_runs_to_thei
     ]  # fmt: skip
     assert "| method | n | RMSE ours | paper | ours - paper |" in page
     assert "| [ERM](../runs/table1/airfoil.csv) | 2 | 3.10 ± 0.14 | 2.90 ± 0.10 | +0.20 [-0.40, +0.80] |" in page
-    assert "| mixup | — | — | — | — |" in page
+    assert "Not trained: mixup." in page
+    assert "| mixup |" not in page
+    assert "| mixup | — | — | — | — |" in table_page(one)
     assert "| 3 | **4.80 ± 3.64** | 2.70 | +2.10 |" in page  # no spread is known of the paper's
     assert "- Echo: no licence" in page
     assert "| ERM | 2 | 3.10" in table_page(one)

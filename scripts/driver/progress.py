@@ -34,9 +34,8 @@ class ProgressDisplay(tqdm):
     def show(self, job: str, done: int, total: int, row: Mapping[str, float]) -> None:
         """Show that `job` has ended epoch `done` of `total`, or a search in 0, with the row of its first seed."""
         if done:
-            self._earlier += (
-                0 if job in self._begun else done - 1
-            )  # of a run that goes on: they say nothing of its pace
+            # The earlier epochs of a run that goes on say nothing of its pace.
+            self._earlier += 0 if job in self._begun else done - 1
             self._begun.add(job)
             self._done += 1
             self._first = self._first or time.monotonic()

@@ -33,7 +33,7 @@ from scripts.stats.intervals import interval_text
 #: Datasets whose rows the seed splits anew; on all others it changes the initialisation and the order of rows alone.
 SPLIT_BY_SEED = ("airfoil",)
 DIRECTIONS = {BETTER: "same", WORSE: "opposite", UNDECIDED: "inconclusive"}  # as the CSV file has them
-IMAGES = ("rcf_mnist",)
+IMAGES = ("rcf_mnist",)  # datasets that the sentence on tabular data leaves out
 TRIPLES, SEED, FEWEST = 200_000, 2022, 10
 COLUMNS = (
     "statement", "comparison", "dataset", "preset", "network", "metric", "n", "varies", "paper",
@@ -140,10 +140,10 @@ def significant_by_preset() -> dict[str, list[Finding]]:
 def answer() -> str:
     """Whether the paper's significant gains on tables appear with its networks."""
     on_tables = [one for one in significant_by_preset()["paper"] if one.dataset not in IMAGES]
-    better, n = outcome_counts(on_tables)[BETTER], len(on_tables)
+    (better, worse, _), n = outcome_counts(on_tables).values(), len(on_tables)
     assert better < n / 2
     return (f"Mostly not. The paper reports {n} significant gains over no mixing on tabular data. With its networks "
-            f"and hyperparameters, we find {better} of these gains")  # fmt: skip
+            f"and hyperparameters, we find {better} of these gains, and {worse} losses")  # fmt: skip
 
 
 @fills

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from statistics import NormalDist
 from typing import Any
 
 from scripts.config.compose import part_file
 from scripts.records import names
-from scripts.report.evidence import Evidence, Query, published_evidence, sample_difference
+from scripts.report.evidence import NORMAL, Evidence, Query, published_evidence, sample_difference
 from scripts.report.paper.findings import enough_decimals
 from scripts.report.paper.statements import published_statements
 from scripts.report.paper.verdicts import recorded_query
@@ -18,16 +20,22 @@ from scripts.stats.intervals import Interval, interval_text
 #: Options of presets, in words; of those that differ between the paper and the released code.
 OPTIONS = {
     "alpha": "alpha of the Beta distribution", "lam_per": "lambda", "bandwidth": "bandwidth",
-    "candidates": "C-Mixup-batch (appendix): partners from", "scaling": "features are scaled by",
-    "shuffle": "rows reshuffled each epoch", "row_order": "order of rows before any reshuffling",
+    "scaling": "features are scaled by",
+    "shuffle": "rows reshuffled each epoch", "row_order": "order of rows at the start",
     "drop_last": "the last, smaller batch is left out", "layer": "C-Mixup mixes",
     "epochs": "epochs", "lr": "learning rate", "batch_size": "batch size",
 }  # fmt: skip
 DATASETS = ("airfoil", "no2", "exchange_rate", "rcf_mnist", "crime", "skillcraft")
 WORDS = {True: "yes", False: "no", "train": "training rows", "all": "all rows, those of test too",
          "example": "one per example", "batch": "one per batch",
-         "b1+b2": "the same and a second batch", "b2": "a second batch", "released": "permuted once",
+         "released": "permuted once",
          "file": "as in the file", "standard": "mean and deviation", "none": "nothing"}  # fmt: skip
+
+
+def power_at(effect: float, interval: Interval) -> float:
+    """Return the chance that a 95 % interval as wide as this one excludes 0 on the side of a true effect."""
+    error = (interval.high - interval.low) / 2 / NORMAL
+    return NormalDist().cdf(abs(effect) / error - NORMAL)
 
 
 @fills
@@ -54,7 +62,7 @@ def _word(value: Any) -> str:
 @fills
 def difference_parts() -> dict[str, dict[str, str]]:
     """Return each established difference in the paper, in its code and in ours, and Airfoil's numbers for README."""
-    e, body = published_evidence(), []
+    e, body, powers = published_evidence(), [], list[float]()
     for f in published_statements():
         if not (f.established and f.ours) or f.last_epoch:
             continue
@@ -64,12 +72,14 @@ def difference_parts() -> dict[str, dict[str, str]]:
         ours, published = (interval_text(d, enough_decimals(d, f.decimals)) for d in (f.ours, paper))
         other = f"C-Mixup minus {f.label or 'MAML'}"
         where = f.name if gain else f"{f.where} ({f.title.partition(' (')[0]}): {other}"
-        shown = f"{50 * (f.ours.high - f.ours.low) / abs(f.paper.mean):.0f} %"
-        body.append([f"{where}, `{f.preset}`", published, theirs, ours, str(f.n), shown, f.outcome])
-    head = ("C-Mixup minus ERM (below 0: better)", "the paper, n = 3", "the authors' code", "ours", "n", "half-width",
-            "outcome")  # fmt: skip
+        if f.n >= 100:
+            powers.append(power_at(f.paper.mean / 2, f.ours))
+        body.append([f"{where}, `{f.preset}`", published, theirs, ours, str(f.n), f.outcome])
+    head = ("C-Mixup minus ERM (below 0: better)", "the paper, n = 3", "the authors' code", "ours", "n", "outcome")
+    power = f"{math.floor(100 * min(powers))} %"
+    table = markdown_table(head, body, left=1)
     return {
-        "results/README.md": {"three_columns": markdown_table(head, body, left=1), "main_results": main_results(e)},
+        "results/README.md": {"three_columns": table, "power": power, "main_results": main_results(e)},
         "README.md": {"airfoil": airfoil_table(e)},
     }
 
@@ -121,7 +131,8 @@ def main_results(e: Evidence) -> str:
             seeds += [ours.summary.n] if ours else []
         about = ", worst domain" * metric.startswith("worst") + " (reduced)" * (preset == "cpu")
         outcome = found[dataset, preset, metric]
-        body.append([f"{names.dataset_title(dataset)}{about}", str(min(seeds)), *cells, outcome])
+        n = " to ".join(map(str, sorted({min(seeds), max(seeds)})))
+        body.append([f"{names.dataset_title(dataset)}{about}", n, *cells, outcome])
     whose = (f"{names.method_title(m)}, {of}" for m in MAIN for of in ("paper", "ours"))
     head = ("test RMSE", "n", *whose, "our C-Mixup against ERM")
     return markdown_table(head, body, left=1)

@@ -119,8 +119,8 @@ class Finding:
     def outcome(self) -> str:
         """How the first method compares, and how its gain does with the published one where that is decided."""
         sizes = {
-            (BETTER, COMPATIBLE): "as published", (BETTER, LARGER): "above the published gain",
-            (BETTER, SMALLER): "short of the published gain", (UNDECIDED, SMALLER): "short of the published gain",
+            (BETTER, COMPATIBLE): "as published", (BETTER, LARGER): "larger than published",
+            (BETTER, SMALLER): "smaller than published",
         }  # fmt: skip
         return "; ".join(filter(None, (self.direction, sizes.get((self.direction, self.magnitude), ""))))
 

@@ -21,15 +21,15 @@ from scripts.stats.intervals import Interval, interval_text
 OPTIONS = {
     "alpha": "alpha of the Beta distribution", "lam_per": "lambda", "bandwidth": "bandwidth",
     "scaling": "features are scaled by",
-    "shuffle": "rows reshuffled each epoch", "row_order": "order of rows at the start",
+    "shuffle": "rows reshuffled each epoch", "row_order": "rows permuted once before training",
     "drop_last": "the last, smaller batch is left out", "layer": "C-Mixup mixes",
     "epochs": "epochs", "lr": "learning rate", "batch_size": "batch size",
 }  # fmt: skip
 DATASETS = ("airfoil", "no2", "exchange_rate", "rcf_mnist", "crime", "skillcraft")
 WORDS = {True: "yes", False: "no", "train": "training rows", "all": "all rows, those of test too",
          "example": "one per example", "batch": "one per batch",
-         "released": "permuted once",
-         "file": "as in the file", "standard": "mean and deviation", "none": "nothing"}  # fmt: skip
+         "released": "yes",
+         "file": "no", "standard": "mean and deviation", "none": "nothing"}  # fmt: skip
 
 
 def power_at(effect: float, interval: Interval) -> float:
@@ -66,15 +66,13 @@ def difference_parts() -> dict[str, dict[str, str]]:
     for f in published_statements():
         if not (f.established and f.ours) or f.last_epoch:
             continue
-        gain = "minus ERM" in f.comparison
         theirs = _authors_gain(f.dataset, f.metric, e) if f.preset == "released" else "—"
         paper = Interval(f.paper.mean, *f.paper.ends(), 3)
         ours, published = (interval_text(d, enough_decimals(d, f.decimals)) for d in (f.ours, paper))
-        other = f"C-Mixup minus {f.label or 'MAML'}"
-        where = f.name if gain else f"{f.where} ({f.title.partition(' (')[0]}): {other}"
+        row = f.name if "minus ERM" in f.comparison else f"{f.where} ({f.table}): {f.compared}"
         if f.n >= 100:
             powers.append(power_at(f.paper.mean / 2, f.ours))
-        body.append([f"{where}, `{f.preset}`", published, theirs, ours, str(f.n), f.outcome])
+        body.append([f"{row}, `{f.preset}`", published, theirs, ours, str(f.n), f.outcome])
     head = ("C-Mixup minus ERM (below 0: better)", "the paper, n = 3", "the authors' code", "ours", "n", "outcome")
     power = f"{math.floor(100 * min(powers))} %"
     table = markdown_table(head, body, left=1)
@@ -129,10 +127,10 @@ def main_results(e: Evidence) -> str:
             decimals = paper.decimals if paper else 3
             cells += [f"{one.mean:.{decimals}f}" if one else "—" for one in (paper, ours)]
             seeds += [ours.summary.n] if ours else []
-        about = ", worst domain" * metric.startswith("worst") + " (reduced)" * (preset == "cpu")
+        about = ", worst domain" * metric.startswith("worst")
         outcome = found[dataset, preset, metric]
         n = " to ".join(map(str, sorted({min(seeds), max(seeds)})))
-        body.append([f"{names.dataset_title(dataset)}{about}", n, *cells, outcome])
+        body.append([f"{names.dataset_title(dataset)}{about}, `{preset}`", n, *cells, outcome])
     whose = (f"{names.method_title(m)}, {of}" for m in MAIN for of in ("paper", "ours"))
     head = ("test RMSE", "n", *whose, "our C-Mixup against ERM")
     return markdown_table(head, body, left=1)

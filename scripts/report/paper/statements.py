@@ -100,7 +100,8 @@ def statement_row(one: Finding) -> dict[str, Any]:
         "smallest_over_paper": half / abs(one.paper.mean) if half else None, **all_shares()[one.key],
     }  # fmt: skip
     direction = DIRECTIONS.get(one.direction, one.direction)
-    texts = {"statement": one.title, "dataset": one.name, "varies": varies, "direction": direction}
+    texts = {"statement": one.title, "comparison": one.compared, "dataset": one.name, "varies": varies,
+             "direction": direction}  # fmt: skip
     own = {key: getattr(one, key) for key in COLUMNS if key not in {*texts, *rounded} and hasattr(one, key)}
     return {**own, **texts, **{key: None if v is None else float(f"{v:.4g}") for key, v in rounded.items()}}
 
@@ -153,25 +154,30 @@ def count_parts() -> dict[str, dict[str, str]]:
     printed, released, others = significant_by_preset().values()
     open_ones = [one for one in published_statements() if one.ours and not one.established and one.direction != IDLE]
     body = []
-    same = f"the same {len(released)} differences" if len(printed) == len(released) else f"{len(released)} of these"
     rest = [[one for one in open_ones if one.preset == preset] for preset in ("released", "cpu")]
-    for title, some in (("significant", printed), (same, released), ("significant", others),
-                        *(("not significant", one) for one in rest)):  # fmt: skip
-        body.append([title, f"`{some[0].preset}`", *map(str, (len(some), *outcome_counts(some).values()))])
-    head = ("the paper's difference", "our preset", "number", *outcome_counts(()))
+    for every, text in ((every, text) for every in (printed, released, others, *rest)
+                        for text in dict.fromkeys(one.comparison for one in every)):  # fmt: skip
+        some = [one for one in every if one.comparison == text]
+        side = "significant" if some[0].established else "not significant"
+        counts = map(str, (len(some), *outcome_counts(some).values()))
+        body.append([side, *_what_and_where(some), f"`{some[0].preset}`", *counts])
+    ours = (f"ours {word}" for word in outcome_counts(()))
+    head = ("in the paper", "difference", "on", "our preset", "number", *ours)
     at_paper = [one for one in printed + released if all_shares()[one.key]]
-    seeds = []
-    for name in dict.fromkeys(one.name for one in at_paper):
-        shares = [all_shares()[one.key] for one in at_paper if one.name == name]
-        seeds.append([name, *(_percents([one[f"{key}_unpaired"] for one in shares]) for key in ("favour", "as_large"))])
+    seeds, places = [], list(dict.fromkeys(one.name for one in at_paper))
+    for one in sorted(at_paper, key=lambda one: places.index(one.name)):
+        shares = (all_shares()[one.key][f"{key}_unpaired"] for key in ("favour", "as_large"))
+        seeds.append([f"{one.name}, `{one.preset}`", *(f"{100 * share:.0f} %" for share in shares)])
     three = markdown_table(("three seeds a method", "C-Mixup ahead", "ahead by as much as published"), seeds)
-    outcomes = markdown_table(head, body, left=2)
+    outcomes = markdown_table(head, body, left=4)
     return {"results/README.md": {"outcomes": outcomes, "three_seeds": three, "answer": answer()}}
 
 
-def _percents(shares: list[float]) -> str:
-    low, high = (f"{100 * end:.0f}" for end in (min(shares), max(shares)))
-    return f"{low} %" if low == high else f"{low} to {high} %"
+def _what_and_where(every: list[Finding]) -> tuple[str, str]:
+    """What is subtracted from what, the same for all of these, and their datasets."""
+    places, labels = (", ".join(dict.fromkeys(texts)) for texts in zip(*((one.where, one.label) for one in every)))
+    others = f"{len(every)} other distances" if len(every) > 3 else labels  # Table 5's have long names
+    return every[0].comparison.format(others), places
 
 
 PRESETS = {

@@ -93,7 +93,7 @@ class Finding:
     @property
     def published(self) -> tuple[str, str, str]:
         """What tells the paper's difference from its others."""
-        return self.title.partition(" (")[0], self.where, self.label
+        return self.table, self.where, self.label
 
     @property
     def established(self) -> bool:
@@ -109,6 +109,16 @@ class Finding:
     def name(self) -> str:
         """The difference on a page, such as "Airfoil" or "RCF-MNIST, CutMix"."""
         return ", ".join(filter(None, (self.where, self.label, "last epoch" * self.last_epoch)))
+
+    @property
+    def compared(self) -> str:
+        """What is subtracted from what."""
+        return self.comparison.format(self.label)
+
+    @property
+    def table(self) -> str:
+        """The paper's table, such as "Table 1"."""
+        return self.title.partition(" (")[0]
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -281,7 +281,7 @@ def claim_counts() -> str:
     """How many claims in the paper's words hold with the printed hyperparameters."""
     verdicts = [row["verdict"] for row in claim_rows() if row["preset"] != PRESETS[1] and "val" not in row["rule"]]
     counts = f"{verdicts.count(HOLDS)} hold, {verdicts.count(FAILS)} fail, {verdicts.count(OPEN)} are {OPEN}"
-    return f"Of {len(verdicts)} claims in words, {counts}, with the printed hyperparameters"
+    return f"Of {len(verdicts)} claims in words, {counts}"
 
 
 @fills

@@ -161,7 +161,7 @@ def count_parts() -> dict[str, dict[str, str]]:
         side = "significant" if some[0].established else "not significant"
         counts = map(str, (len(some), *outcome_counts(some).values()))
         body.append([side, *_what_and_where(some), f"`{some[0].preset}`", *counts])
-    ours = (f"ours {word}" for word in outcome_counts(()))
+    ours = (f"{word} in our runs" for word in outcome_counts(()))
     head = ("in the paper", "difference", "on", "our preset", "number", *ours)
     at_paper = [one for one in printed + released if all_shares()[one.key]]
     seeds, places = [], list(dict.fromkeys(one.name for one in at_paper))

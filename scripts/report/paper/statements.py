@@ -168,7 +168,7 @@ def count_parts() -> dict[str, dict[str, str]]:
     for one in sorted(at_paper, key=lambda one: places.index(one.name)):
         shares = (all_shares()[one.key][f"{key}_unpaired"] for key in ("favour", "as_large"))
         seeds.append([f"{one.name}, `{one.preset}`", *(f"{100 * share:.0f} %" for share in shares)])
-    three = markdown_table(("three seeds a method", "C-Mixup ahead", "ahead by as much as published"), seeds)
+    three = markdown_table(("three seeds a method", "draws with C-Mixup ahead", "ahead by as much as published"), seeds)
     outcomes = markdown_table(head, body, left=4)
     return {"results/README.md": {"outcomes": outcomes, "three_seeds": three, "answer": answer()}}
 

@@ -175,7 +175,7 @@ def count_parts() -> dict[str, dict[str, str]]:
 
 def _what_and_where(every: list[Finding]) -> tuple[str, str]:
     """What is subtracted from what, the same for all of these, and their datasets."""
-    places, labels = (", ".join(dict.fromkeys(texts)) for texts in zip(*((one.where, one.label) for one in every)))
+    places, labels = (", ".join(dict.fromkeys(getattr(one, key) for one in every)) for key in ("where", "label"))
     others = f"{len(every)} other distances" if len(every) > 3 else labels  # Table 5's have long names
     return every[0].comparison.format(others), places
 

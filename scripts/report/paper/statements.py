@@ -155,12 +155,12 @@ def count_parts() -> dict[str, dict[str, str]]:
     open_ones = [one for one in published_statements() if one.ours and not one.established and one.direction != IDLE]
     body = []
     rest = [[one for one in open_ones if one.preset == preset] for preset in ("released", "cpu")]
-    for every, text in ((every, text) for every in (printed, released, others, *rest)
-                        for text in dict.fromkeys(one.comparison for one in every)):  # fmt: skip
-        some = [one for one in every if one.comparison == text]
-        side = "significant" if some[0].established else "not significant"
-        counts = map(str, (len(some), *outcome_counts(some).values()))
-        body.append([side, *_what_and_where(some), f"`{some[0].preset}`", *counts])
+    for every in (printed, released, others, *rest):
+        for text in dict.fromkeys(one.comparison for one in every):
+            some = [one for one in every if one.comparison == text]
+            side = "significant" if some[0].established else "not significant"
+            counts = map(str, (len(some), *outcome_counts(some).values()))
+            body.append([side, *_what_and_where(some), f"`{some[0].preset}`", *counts])
     ours = (f"{word} in our runs" for word in outcome_counts(()))
     head = ("in the paper", "difference", "on", "our preset", "number", *ours)
     at_paper = [one for one in printed + released if all_shares()[one.key]]

@@ -142,8 +142,8 @@ def answer() -> str:
     gains = significant_by_preset()["paper"]
     (better, worse, undecided), n = outcome_counts(gains).values(), len(gains)
     assert better < n / 2
-    return (f"Mostly not. The paper's Tables 1 and 3 report {n} significant gains over no mixing on the data that we "
-            f"have. With its networks and hyperparameters, our runs find a gain for {better} of these, a loss for "
+    return (f"Mostly not. On datasets that we could get, the paper's Tables 1 and 3 report {n} significant gains over "
+            f"no mixing. With its networks and hyperparameters, our runs find a gain for {better} of these, a loss for "
             f"{worse}, and leave {undecided} undecided")  # fmt: skip
 
 

@@ -129,6 +129,5 @@ def test_power_is_the_share_of_intervals_that_exclude_zero() -> None:
 def test_every_difference_is_counted_once() -> None:
     rows = [one for one in published_statements() if one.ours and one.direction != IDLE and not one.last_epoch]
     _, _, *lines = count_parts()["results/README.md"]["outcomes"].splitlines()
-    for results, *compared in (map(int, line.split("|")[5:-1]) for line in lines):
-        assert results == sum(compared)
-    assert sum(int(line.split("|")[5]) for line in lines) == len({one.key for one in rows}) == len(rows) > 20
+    counted = sum(int(cell) for line in lines for cell in line.split("|")[5:-1])
+    assert counted == len({one.key for one in rows}) == len(rows) > 20

@@ -52,7 +52,7 @@ def found_table(e: Evidence) -> str:
         ["Do five averaged networks, without mixing, have a lower error than one?", _effect(five), "the same tables"],
         ["Does C-Mixup lower the error of five averaged networks?", _effect(both), "the same tables"],
         ["Is `TabularRegressor()` better than CatBoost?", _rival(fresh[0]),
-         f"[{fresh[0][1].n} fresh tables](results/estimators.md#estimators), listed before any run"],
+         f"[{fresh[0][1].n} fresh tables](results/estimators.md#estimators), chosen before any run"],
         ["Is `TabularRegressor(blend=CatBoostRegressor())` better than CatBoost?", _rival(fresh[1]), "the same tables"],
         ["Is C-Mixup better than mixup, which draws partners at random?", _similar_partner(),
          "[the paper's datasets](results/findings.md#claims)"],

@@ -173,10 +173,13 @@ def count_parts() -> dict[str, dict[str, str]]:
 
 
 def _what_and_where(every: list[Finding]) -> tuple[str, str]:
-    """What is subtracted from what, the same for all of these, and their datasets."""
-    places, labels = (", ".join(dict.fromkeys(getattr(one, key) for one in every)) for key in ("where", "label"))
-    others = f"{len(every)} other distances" if len(every) > 3 else labels  # Table 5's have long names
-    return every[0].comparison.format(others), places
+    """What is subtracted from what, alike for all of these, and their datasets."""
+    first, *others = every
+    places = ", ".join(dict.fromkeys(one.where for one in every))
+    if len({one.label for one in every}) > 3:  # Table 5's have long names
+        return first.comparison.format(f"{len(every)} other distances"), places
+    likewise = ", ".join(dict.fromkeys(one.label for one in others if one.label))
+    return first.compared + f"; likewise {likewise}" * bool(likewise), places
 
 
 PRESETS = {

@@ -80,7 +80,8 @@ def _answer(d: Estimate | None, lower: int, tables: int) -> str:
     assert d
     word = {LOWER: "yes", HIGHER: "no, worse"}.get(d.side, "undecided")
     mean, space, ends = interval_text(d, 1 if round(abs(d.low), 1) else 2).partition(" ")
-    return f"{word}: {mean} %{space}{ends}, lower on {lower} of {tables}"
+    count = f"lower on {lower} of {tables}" if word == "yes" else f"lower on {lower}, higher on {tables - lower}"
+    return f"{word}: {mean} %{space}{ends}, {count}"
 
 
 def rivals_table(e: Evidence) -> str:

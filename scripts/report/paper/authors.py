@@ -132,5 +132,5 @@ def main_results(e: Evidence) -> str:
         n = " to ".join(map(str, sorted({min(seeds), max(seeds)})))
         body.append([f"{names.dataset_title(dataset)}{about}, `{preset}`", n, *cells, outcome])
     whose = (f"{names.method_title(m)}, {of}" for m in MAIN for of in ("paper", "ours"))
-    head = ("test RMSE", "n", *whose, "our C-Mixup against ERM")
+    head = ("mean test RMSE", "n", *whose, "our C-Mixup against ERM")
     return markdown_table(head, body, left=1)

@@ -139,7 +139,7 @@ def significant_by_preset() -> dict[str, list[Finding]]:
 
 
 def printed_gains() -> int:
-    """Return how many gains over ERM the paper's seeds establish in Tables 1 and 3, those without our runs among them."""
+    """Return how many gains over ERM the paper's seeds establish in Tables 1 and 3, whether we have runs or not."""
     e, sides = published_evidence(), []
     for table, metric in itertools.product(("table1", "table3"), ("rmse", "worst_rmse", "r", "worst_r")):
         for dataset in experiment_of(table).datasets:

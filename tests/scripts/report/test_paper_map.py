@@ -12,7 +12,7 @@ from cmixup.errors import InputError
 from scripts.records.run_tables import frame_of
 from scripts.report.evidence import Evidence
 from scripts.report.paper.authors import power_at
-from scripts.report.paper.statements import count_parts, published_statements
+from scripts.report.paper.statements import count_parts, printed_gains, published_statements
 from scripts.report.paper.verdicts import (
     BETTER,
     COMPATIBLE,
@@ -124,6 +124,10 @@ def test_power_is_the_share_of_intervals_that_exclude_zero() -> None:
     means = np.random.default_rng(0).normal(0.3, 0.1, 20_000)
     share = (means - 0.196 > 0).mean()
     assert power_at(-0.3, Interval(0.1, -0.096, 0.296, 100)) == pytest.approx(share, abs=0.005)
+
+
+def test_the_papers_gains_are_those_that_welch_finds() -> None:
+    assert printed_gains() == 8  # Airfoil, NO2, Echo, RCF-MNIST, Crime and DTI, and the worst domains of the last two
 
 
 def test_every_difference_is_counted_once() -> None:

@@ -50,6 +50,11 @@ class Interval(Estimate):
 
     n: int
 
+    def power(self, effect: float) -> float:
+        """Return the chance that an interval as wide as this one excludes 0 on the side of a true `effect`."""
+        critical = stdtrit(self.n - 1, (1 + LEVEL) / 2)
+        return float(stdtr(self.n - 1, 2 * critical * abs(effect) / (self.high - self.low) - critical))
+
 
 def summarise_values(values: Sequence[float]) -> Summary:
     """Return the mean, the standard deviation and the number of `values`; NaN for both where one is not finite."""

@@ -7,6 +7,7 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.stats.intervals import (
+    Interval,
     Summary,
     clustered_interval,
     paired_or_none,
@@ -64,3 +65,9 @@ def test_intervals_are_scipys() -> None:
     assert (free.low, free.high, free.n) == pytest.approx((theirs.low, theirs.high, 5))
     assert welch_interval(Summary(5.0, math.nan, 1), Summary(3.0, 0.6, 4)) is None
     assert welch_interval(Summary(5.0, 0.0, 4), Summary(5.0, 0.0, 4)).low == 0.0  # type: ignore[union-attr]
+
+
+def test_power_is_the_share_of_intervals_that_exclude_zero() -> None:
+    means = np.random.default_rng(0).normal(0.3, 0.1, 20_000)
+    share = (means - 0.196 > 0).mean()
+    assert Interval(0.1, -0.096, 0.296, 100_000).power(-0.3) == pytest.approx(share, abs=0.005)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import NormalDist
 from typing import Any
 
 from scripts.config.compose import part_file
 from scripts.records import names
-from scripts.report.evidence import NORMAL, Evidence, Query, published_evidence, sample_difference
+from scripts.report.evidence import Evidence, Query, published_evidence, sample_difference
 from scripts.report.paper.findings import enough_decimals
 from scripts.report.paper.statements import published_statements
 from scripts.report.paper.verdicts import recorded_query
@@ -28,12 +27,6 @@ DATASETS = ("airfoil", "no2", "exchange_rate", "rcf_mnist", "crime", "skillcraft
 WORDS = {True: "yes", False: "no", "train": "training rows", "all": "all rows, those of test too",
          "example": "one per example", "batch": "one per batch",
          "standard": "mean and deviation", "none": "nothing"}  # fmt: skip
-
-
-def power_at(effect: float, interval: Interval) -> float:
-    """Return the chance that a 95 % interval as wide as this one excludes 0 on the side of a true effect."""
-    error = (interval.high - interval.low) / 2 / NORMAL
-    return NormalDist().cdf(abs(effect) / error - NORMAL)
 
 
 @fills
@@ -69,7 +62,7 @@ def difference_parts() -> dict[str, dict[str, str]]:
         ours, published = (interval_text(d, enough_decimals(d, f.decimals)) for d in (f.ours, paper))
         row = f.name if "minus ERM" in f.comparison else f"{f.where} ({f.table}): {f.compared}"
         if f.n >= 100:
-            powers.append(power_at(f.paper.mean / 2, f.ours))
+            powers.append(f.ours.power(f.paper.mean / 2))
         body.append([f"{row}, `{f.preset}`", published, theirs, ours, str(f.n), f.outcome])
     head = ("C-Mixup minus ERM or another method (below 0: better)", "the paper, n = 3", "the authors' code", "ours",
             "n", "outcome")  # fmt: skip

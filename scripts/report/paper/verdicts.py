@@ -149,15 +149,21 @@ def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:
     return [one for one in findings if one]
 
 
-def _of_methods(artefact: Artefact, dataset: str, about: Finding, evidence: Evidence) -> Iterator[Finding | None]:
-    """Yield the finding of every pair of methods and score of one dataset and preset."""
+def scores_of(artefact: Artefact, dataset: str) -> list[str]:
+    """Return the scores of a table that are judged on a dataset: the first, and the worst domain's where it is, too."""
     experiment = experiment_of(artefact.experiment)
     score = (experiment.metrics_of.get(dataset, experiment.metrics) or ["rmse"])[0]
-    for metric, (first, second) in itertools.product([score, *[f"worst_{score}"] * artefact.worst], artefact.gain):
+    return [score, *[f"worst_{score}"] * artefact.worst]
+
+
+def _of_methods(artefact: Artefact, dataset: str, about: Finding, evidence: Evidence) -> Iterator[Finding | None]:
+    """Yield the finding of every pair of methods and score of one dataset and preset."""
+    experiment, scores = experiment_of(artefact.experiment), scores_of(artefact, dataset)
+    for metric, (first, second) in itertools.product(scores, artefact.gain):
         same = {"dataset": dataset, "preset": about.preset, "metric": metric, "options": artefact.options}
         ours = [recorded_query(artefact.experiment, {**same, "method": method}) for method in (first, second)]
         paper = [{**query, "experiment": experiment.name, "from": "paper"} for query in ours]
-        where = "worst domain of " * (metric != score) + names.dataset_title(dataset)
+        where = "worst domain of " * (metric != scores[0]) + names.dataset_title(dataset)
         label = names.method_title(second) if len(artefact.gain) > 1 else ""
         yield _judge(replace(about, where=where, label=label), evidence, ours, ours, paper)
 

@@ -44,7 +44,7 @@ class ArrayRows:
     def __getitem__(self, index: Tensor) -> Tensor:
         """Return the rows `index: (B,)` int64 as `(B, ...)` float32."""
         rows, back = np.unique(self.rows[index.numpy()], return_inverse=True)  # files of HDF5 are read in order
-        wide = np.dtype(self.array.dtype).itemsize > 4  # 1e9 + 1 is no float32, but may be once the mean is taken off
+        wide = not np.can_cast(self.array.dtype, np.float32)  # 1e9 + 1 is none, but may be once the mean is taken off
         values = np.asarray(self.array[rows], np.float64 if wide else np.float32)[back]
         return torch.from_numpy(values).sub_(self.mean).div_(self.std).float()
 

@@ -97,8 +97,10 @@ def move_rows(state: Any, means: Means, gamma: Tensor) -> Any:
     if isinstance(state, tuple):
         return tuple(move_rows(part, means, gamma) for part in state)
     flat = state.flatten(start_dim=gamma.ndim) if state.ndim > gamma.ndim + 1 else state
-    _, mean = means.centred(flat)
-    return torch.lerp(mean, flat, gamma.rsqrt().unsqueeze(-1)).reshape(state.shape)  # exact at gamma = 1
+    with torch.autocast(state.device.type, enabled=False):
+        _, mean = means.centred(wide := flat.to(gamma.dtype))
+        moved = torch.lerp(mean, wide, gamma.rsqrt().unsqueeze(-1))  # exact at gamma = 1
+    return moved.to(state.dtype).reshape(state.shape)
 
 
 def k_means(points: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:

@@ -111,4 +111,5 @@ def shrink(z: Tensor, lam: Tensor, rho: float, *, leading: bool) -> Tensor:
         chosen = share <= rho if leading else share > rho
         change = torch.where(chosen, lam.double().unsqueeze(-1) - 1, 0.0)
         projection = ((u * change.unsqueeze(-2)) @ u.mT).to(z.dtype)
-    return z + projection @ z
+    with torch.autocast(z.device.type, enabled=False):
+        return z + projection @ z

@@ -16,6 +16,8 @@ from cmixup.errors import check_count, check_positive
 from cmixup.methods.maml import MAML, InnerLoop
 from cmixup.seeding import Streams
 from cmixup.training.batch import Batch, EpochBatches
+from cmixup.training.losses import LabelScaling
+from cmixup.training.training import Training
 
 
 class MetaAug(MAML):
@@ -29,7 +31,11 @@ class MetaAug(MAML):
 
     def __init__(self, inner: InnerLoop, n_offsets: int = 4, period: float = 10.0):
         super().__init__(inner)
+        self._units = LabelScaling()
         self.n_offsets, self.period = check_count("n_offsets", n_offsets, 1), check_positive("period", period)
+
+    def begin(self, training: Training) -> None:
+        self._units = training.stack.labels
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return the shift of every task, `offset: (M,)` float32 in label units."""
@@ -38,10 +44,9 @@ class MetaAug(MAML):
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         x: Any = batch.x
-        offset = batch.draws["offset"]
-        return super().loss(
-            model, replace(batch, x=x._replace(labels=self.shift(x.labels, offset)), y=self.shift(batch.y, offset))
-        )
+        units, offset = self._units, batch.draws["offset"]
+        labels, y = (units.scale(self.shift(units.to_labels(v), offset)) for v in (x.labels, batch.y))
+        return super().loss(model, replace(batch, x=x._replace(labels=labels), y=y))
 
     def shift(self, labels: Tensor, offset: Tensor) -> Tensor:
         """Return labels `(B, K)` shifted by `offset: (B,)`, in [0, period)."""

@@ -53,7 +53,7 @@ class MixBlock(nn.Module):
         query, key, value = (part.flatten(2) for part in (self.key(first), self.key(second), self.value(second)))
         attention = (query.mT @ key / math.sqrt(key.shape[1])).softmax(dim=-1)  # (B, hw, hw)
         seen = (value @ attention.mT).unflatten(-1, first.shape[-2:])
-        return 1 - interpolate(seen, size=size, mode="nearest").squeeze(1).sigmoid()
+        return 1 - interpolate(seen, size=size, mode="nearest").squeeze(1).float().sigmoid()
 
 
 class AutoMix(KeepsState, Mixing):

@@ -213,7 +213,7 @@ def _search(data: Labels, fraction: float, seed: int) -> float:
     high = longest
     while not is_wide_enough(high):
         high *= 2
-        if high > 1e9 * longest:
+        if high >= 1e9 * longest:  # also where labels that can be compared are all equal
             return np.inf
     low = high
     while is_wide_enough(low):
@@ -234,7 +234,8 @@ def median_squared_distance(labels: Given, *, seed: int = 0) -> float:
     if has_gaps(points):
         pairs = np.triu_indices(len(rows), 1)
         distance = Distances(points).to(points, 0, len(rows))[pairs]
-        return float(np.median(distance[distance < FAR] ** 2))
+        known = distance[distance < FAR]
+        return float(np.median(known**2)) if known.size else 0.0
     points -= points.mean(axis=0)
     norm = np.einsum("nd,nd->n", points, points)
     squared = (norm[:, None] + norm - 2 * points @ points.T)[np.triu_indices(len(rows), 1)]

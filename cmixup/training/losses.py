@@ -73,7 +73,10 @@ class LabelScaling:
 
     def scale(self, y: Tensor) -> Tensor:
         """Return labels `(..., B, d_y)` in the loss's units."""
-        return y if self.form == "none" else (y - self.mean) / self.std
+        if self.form == "none":
+            return y
+        mean, std = (v.unsqueeze(-3) if y.ndim > v.ndim else v for v in (self.mean, self.std))  # outputs of members
+        return (y - mean) / std
 
     def to_labels(self, output: Tensor) -> Tensor:
         """Return the network's outputs `(..., B, d_y)` in label units."""
@@ -104,13 +107,19 @@ class InLossUnits(Backbone):
         return self.labels.scale(self.model(x))
 
 
+def known_squares(prediction: Tensor, target: Tensor) -> Tensor:
+    """Return squared errors `(..., B, d_y)`, of members their mean; 0 where the target is NaN."""
+    missing = target.isnan()
+    return _squares(prediction, target.masked_fill(missing, 0.0)).masked_fill(missing, 0.0)
+
+
 def known_squared_error(prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
     """Return the mean squared error over the labels that are there, `(...)`, by the weight `(..., B)` of their row.
 
     NaN in the target `(..., B, d_y)` is a missing label. Without any other the error is 0.
     """
     known = (~target.isnan()).to(prediction.dtype) * (1.0 if weight is None else weight.unsqueeze(-1))
-    squares = _squares(prediction, torch.where(target.isnan(), prediction.detach(), target))
+    squares = known_squares(prediction, target)
     total = known.sum(dim=(-2, -1)).clamp_min(torch.finfo(prediction.dtype).tiny)
     return (known * squares).sum(dim=(-2, -1)) / total
 
@@ -156,7 +165,7 @@ class Loss:
         if self.outputs == 1:
             return labels.to_labels(outputs)
         mean, raw = outputs.chunk(2, dim=-1)
-        return torch.cat([labels.to_labels(mean), variance_of(raw).sqrt() * labels.std], dim=-1)
+        return torch.cat([labels.to_labels(mean), variance_of(raw).sqrt() * labels.std.to(raw.device)], dim=-1)
 
     def by_predictor(self, name: str, prediction: Tensor) -> dict[str, Tensor]:
         """Return what `to_labels` gave by the name of the predictor: `name`, and that of its standard deviations."""
@@ -173,7 +182,7 @@ class LossWithGaps(Loss):
         return known_squared_error(prediction, target, weight)
 
     def errors(self, prediction: Tensor, target: Tensor) -> Tensor:
-        return known_squared_error(prediction.unsqueeze(-2), target.unsqueeze(-2))
+        return known_squares(prediction, target).sum(dim=-1) / (~target.isnan()).sum(dim=-1).clamp_min(1)
 
 
 def std_name(name: str) -> str:

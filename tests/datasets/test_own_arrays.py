@@ -88,6 +88,9 @@ def test_what_numbers_far_from_zero_differ_by_is_kept(tmp_path: Path) -> None:
     """As times in seconds do; 1e9 + 1 is no float32."""
     plain, far = (Arrays(str(write_npz(tmp_path / "d.npz", x=X + shift))).load(0).train.x for shift in (0, 1e9))
     torch.testing.assert_close(far, plain, atol=1e-4, rtol=0)
+    seconds = 1_700_000_000 + (10 * X).round()
+    both = (Arrays(str(write_npz(tmp_path / "d.npz", x=seconds.astype(of)))).load(0).train.x for of in ("i4", "i8"))
+    torch.testing.assert_close(*both, atol=0, rtol=0)
 
 
 def spoilt(array: np.ndarray, row: int, value: float) -> np.ndarray:

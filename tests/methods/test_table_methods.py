@@ -213,6 +213,16 @@ def test_the_loss_is_that_of_the_svd(layer: str) -> None:
     torch.testing.assert_close(run.method.loss(model, batch), expected, rtol=1e-4, atol=1e-5)
 
 
+def test_rows_and_labels_are_moved_in_32_bits_beside_steps_in_bfloat16() -> None:
+    y, gamma, means = 100 + torch.randn(16, 1), torch.full((16,), 2.0), Means(torch.arange(16) % 4)
+    z = torch.cat([torch.randn(16, 5), y], dim=1)
+    expected = move_rows(y, means, gamma), shrink(z, torch.tensor(0.3), 0.9, leading=False)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(move_rows(y, means, gamma), expected[0])
+        assert torch.equal(shrink(z, torch.tensor(0.3), 0.9, leading=False), expected[1])
+        assert move_rows(y.bfloat16(), means, gamma).dtype == torch.bfloat16
+
+
 def test_gradients_are_finite_where_singular_values_meet() -> None:
     z = torch.eye(4).requires_grad_()
     shrink(z, torch.tensor(0.5), 0.5, leading=False).square().sum().backward()

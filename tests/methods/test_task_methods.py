@@ -20,6 +20,7 @@ from cmixup.mixing.linear import mix
 from cmixup.pairing.support import SupportLabels
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import train
+from cmixup.training.training import Training
 from tests.helpers import assert_states_equal, composed, make_data, refuses
 from tests.helpers import make_run as plain_run
 from tests.methods.episodes import (
@@ -158,6 +159,20 @@ def test_support_and_query_shift_alike_and_images_stay() -> None:
     by_hand = replace(batch, x=batch.x._replace(labels=moved),
                       y=torch.remainder(batch.y + torch.tensor([[0.0], [2.5], [7.5]]), 10))  # fmt: skip
     torch.testing.assert_close(run.method.loss(run.model, batch), plain.method.loss(plain.model, by_hand))
+
+
+def test_offsets_are_in_label_units_however_the_loss_scales_labels() -> None:
+    method, seen = MetaAug(loop(2)), list[Tensor]()
+    run = make_fitted(method)
+    training = Training([run], TrainSettings(1, 3, 0.01, label_scaling="standard"), torch.device("cpu"))
+    method.begin(training)
+    units, batch = training.stack.labels, with_draws(one_batch(run), offset=torch.tensor([0.0, 2.5, 7.5]))
+    method.shift = lambda labels, _: seen.append(labels) or labels
+    scaled = replace(batch, x=batch.x._replace(labels=units.scale(batch.x.labels)), y=units.scale(batch.y))
+    loss, plain = (one.loss(run.model, scaled) for one in (method, MAML(loop(2))))
+    torch.testing.assert_close(loss, plain)
+    for ours, given in zip(seen, (batch.x.labels, batch.y), strict=True):
+        torch.testing.assert_close(ours, given)
 
 
 def test_offsets_are_equally_frequent_and_one_offset_is_maml() -> None:

@@ -65,6 +65,8 @@ def test_masks_are_attention_upsampled_to_any_size() -> None:
     mask = block(first, second, lam, (5, 7))
     assert mask.shape == (4, 5, 7)
     assert ((mask > 0) & (mask < 1)).all()
+    with torch.autocast("cpu", torch.bfloat16):
+        assert block(first, second, lam, (5, 7)).dtype == torch.float32  # inputs are mixed in 32 bits
     for k in range(4):
         one, two = first[k].flatten(1), second[k].flatten(1)  # (5, 6)
         one, two = (torch.cat([m, v.expand(1, 6)]) for m, v in ((one, lam[k]), (two, 1 - lam[k])))

@@ -73,6 +73,16 @@ def test_bandwidths_look_at_what_is_there() -> None:
     assert np.median(1 / (rows**2).sum(axis=1)) == pytest.approx(60, rel=0.05)
 
 
+@pytest.mark.parametrize("bandwidth", ["auto", ("median", 1.0)])
+def test_a_batch_whose_rows_share_no_output_stays_as_it_is(bandwidth: Any) -> None:
+    """The search for a bandwidth ends, as it does where all labels that can be compared are equal."""
+    x, y = torch.randn(8, 3), torch.where(torch.eye(8, dtype=torch.bool), torch.randn(8, 8), torch.nan)
+    for ours, given in zip(CMixup(bandwidth, seed=0)(x, y), (x, y), strict=True):
+        torch.testing.assert_close(ours, given, equal_nan=True)
+    y[7, 0], y[7, 7] = y[0, 0], torch.nan
+    assert resolve_bandwidth(y, bandwidth) in (np.inf, 0.0)
+
+
 def test_the_loss_and_its_gradient_leave_out_what_is_missing() -> None:
     prediction = torch.randn(2, 5, 3, requires_grad=True)
     target, weight = torch.randn(2, 5, 3), torch.rand(2, 5)

@@ -14,6 +14,7 @@ from cmixup.errors import InputError
 from cmixup.methods.ada import ADA
 from cmixup.methods.erm import ERM
 from cmixup.methods.foma import FOMA
+from cmixup.methods.group_dro import GroupDRO
 from cmixup.methods.mix import Mix
 from cmixup.metrics import nll, std_factor
 from cmixup.mixing.lam import Beta
@@ -27,6 +28,7 @@ from cmixup.training.losses import GAUSSIAN, SQUARED, LabelScaling, joined, mean
 from cmixup.training.method import Method
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, RunResult, train
+from models.tabm import TabM
 from tests.helpers import make_data, make_run, make_split, settings
 
 
@@ -59,6 +61,8 @@ def test_outputs_become_means_and_standard_deviations_in_label_units() -> None:
     torch.testing.assert_close(normal[""], torch.tensor([[14.0, 0.0]]))
     spread = variance_of(torch.tensor([[0.0, 3.0]])).sqrt()
     torch.testing.assert_close(normal["std"], spread * torch.tensor([[4.0, 0.5]]))
+    raw = outputs.to("meta")  # any device: without a scale, no number of the CPU meets the outputs
+    assert GAUSSIAN.to_labels(raw, LabelScaling()).device == raw.device
     assert list(GAUSSIAN.by_predictor("steps", outputs)) == ["steps", "steps_std"]
     assert mean_names(["", "std", "steps", "steps_std"]) == ["", "steps"]
     assert list(joined({"": outputs, "std": outputs, "alone": outputs})) == [""]
@@ -161,6 +165,23 @@ def test_labels_with_gaps_are_fitted_and_scored_by_what_is_there() -> None:
         assert error < 0.2
         corr = [np.corrcoef(p[k], t[k])[0, 1] for p, t, k in zip(prediction.T, y.T, known.T, strict=True)]
         assert result.scores["test"]["r"] == pytest.approx(np.mean(corr), rel=1e-4)
+
+
+@pytest.mark.parametrize("gaps", [True, False])
+def test_members_learn_in_a_stack_as_alone(gaps: bool) -> None:
+    """With labels that lack values, and with those that each run scales in its loss; both have an axis of members."""
+
+    def losses(*seeds: int) -> list[float]:
+        runs = []
+        for seed in seeds:
+            data = with_gaps(60) if gaps else make_data(seed, d_y=2)
+            torch.manual_seed(seed)
+            made = TabM(data.train.x.shape[1:], 2, k=2, width=8, dropout=0.0)
+            runs.append(Run(data, ERM() if gaps else GroupDRO(), made, Streams(seed)))
+        form = "standard" if gaps else "loss"
+        return [one.history[-1]["train_loss"] for one in train(runs, settings(epochs=2, label_scaling=form))]
+
+    assert losses(1, 2) == pytest.approx(losses(1) + losses(2), rel=1e-5)
 
 
 def test_auto_is_a_fifth_of_the_rows_whether_labels_have_gaps_or_not() -> None:

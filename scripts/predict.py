@@ -30,6 +30,7 @@ from datasets.common.table.image_table import read_image_table
 from datasets.common.table.reading import Format, column_named, read_table
 from datasets.common.table.user import as_names
 from scripts.config.arguments import Args, parse_args
+from scripts.config.words import hydra_words, parse_word
 from scripts.driver.cli import user_errors
 
 KEYS = {
@@ -68,7 +69,8 @@ def run_options(run: SavedRun, given: Mapping[str, str]) -> dict[str, Any]:
     for key, value in given.items():
         name = key.removeprefix("dataset.")
         if name in config and name in READING:
-            config[name] = yaml.safe_load(value) if LITERAL.fullmatch(value) else value
+            (word,) = hydra_words([f"dataset.{name}={value}"])
+            config[name] = parse_word(word).value() if LITERAL.fullmatch(value) else value
         elif name != key or name in READING:
             named = ", ".join(f"dataset.{key}" for key in READING if key in config) or "none for this run"
             raise InputError(f"option {key} is none of those that say how new data are read: {named}")

@@ -60,7 +60,8 @@ def run_training(cfg: DictConfig) -> float:
         again = "" if seed in job.pending else "  (already done; rerun=true trains it again)"
         print(f"{label} seed {seed}: test {scores}{unit}{again}")
     if len(reports) > 1:
-        means = "  ".join(format_score(metric, *(scores[metric] for scores in tests)) for metric in tests[0])
+        each = {metric: [scores[metric] for scores in tests] for metric in tests[0] if metric in shared}
+        means = "  ".join(format_score(metric, *values) for metric, values in each.items())
         print(f"{label} mean of {len(reports)} seeds: test {means}  (± std)")
     if naive and (line := naive_line(reports, naive)):
         print(f"{name}: {line}")

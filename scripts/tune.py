@@ -139,6 +139,21 @@ def make_trials(
     return list(trials.values())
 
 
+def _planned(
+    cells: Sequence[tuple[str, str]], given: Sequence[str], budget: int, preset: str
+) -> dict[tuple[str, str], list[Job]]:
+    """Return the trials of each dataset and method; with a line, methods that do not fit are left out."""
+    planned = dict[tuple[str, str], list[Job]]()
+    for cell in cells:
+        try:
+            planned[cell] = make_trials(*cell, given, budget, preset)
+        except InputError as error:
+            if not planned and cell == cells[-1]:
+                raise
+            print(f"{' '.join(cell)} is left out: {error}", file=sys.stderr)
+    return planned
+
+
 def tune_cells(
     cells: Sequence[tuple[str, str]], given: Sequence[str], jobs: int = 0, budget: int = TRIALS, *, preset: str = TUNED
 ) -> None:
@@ -147,7 +162,7 @@ def tune_cells(
     `given` are further overrides of every trial, such as a table's `dataset.path=my.csv`. Where data, options of data
     or a part are the user's, the trials go below `out`, and the command with the winner's values is printed.
     """
-    planned = {cell: make_trials(*cell, given, budget, preset) for cell in cells}
+    planned = _planned(cells, given, budget, preset)
     for trials in {dataset: trials for (dataset, _), trials in planned.items()}.values():
         if not trials[0].dataset.synthetic:
             trials[0].dataset.fetch()  # once, before several processes ask for the same file
@@ -159,6 +174,9 @@ def tune_cells(
     for (dataset, method), trials in planned.items():
         folders, config = [RunFolder(trial.run_folder(TUNE_SEED)) for trial in trials], trials[0].config
         reports = [run.report() if run.is_done() else None for run in folders]  # None: diverged
+        if len(cells) > 1 and not any(reports):
+            print(f"{dataset} {method}: no trial ended, nothing is written", file=sys.stderr)
+            continue
         metric = next((report["selection"] for report in reports if report), "")
         scores = [float(report["scores"]["val"][metric]) if report else None for report in reports]
         best = choose_trial(scores, metric)
@@ -184,7 +202,8 @@ def tune_cells(
         tried = f"best validation {metric} {last}, {start} {first}"
         print(f"{dataset} {method}: {tried}: {options_text(values) or start} -> {made}")
         if own:
-            words = [f"dataset={dataset}", f"method={method}", *options, *override_words(values)]
+            words = [f"dataset={dataset}", f"method={method}", f"preset={config['preset']}", *options]
+            words += override_words(values)
             print("python -m scripts.train", shlex.join(words))
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import StackingRegressor, VotingRegressor
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
@@ -53,9 +55,15 @@ def predict_models(models: Sequence[Sequence[Any]], X: Any) -> Floats:
 
 
 def _weight_name(blend: Any) -> str | None:
-    """Return the argument of `fit` that weighs rows, of a pipeline that of its last step."""
+    """Return the argument of `fit` that weighs rows, of a regressor around others theirs."""
     if isinstance(blend, BaseSearchCV):
         return _weight_name(blend.estimator)
+    if isinstance(blend, TransformedTargetRegressor):
+        return "sample_weight" if blend.regressor is None else _weight_name(blend.regressor)
+    if isinstance(blend, VotingRegressor | StackingRegressor):  # which pass weights on to all of these
+        inner = [*blend.estimators, ("", getattr(blend, "final_estimator", None))]
+        names = {_weight_name(one) for _, one in inner if hasattr(one, "fit")}
+        return "sample_weight" if names == {"sample_weight"} else None
     if isinstance(blend, Pipeline):
         step, last = blend.steps[-1]
         return (name := _weight_name(last)) and f"{step}__{name}"

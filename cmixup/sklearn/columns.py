@@ -32,9 +32,10 @@ def categorical_columns(given: Any, X: Any) -> list[int]:
     count = np.shape(X)[1] if np.ndim(X) == 2 else 0
     fits = not isinstance(given, str) and np.ndim(given) == 1
     listed = np.asarray(given, dtype=object).tolist() if fits else []
+    listed = [entry.item() if isinstance(entry, np.generic) else entry for entry in listed]  # NumPy's True is no bool
     if len(listed) == count and all(isinstance(entry, bool) for entry in listed):
         return np.flatnonzero(listed).tolist()
-    places = [names.index(entry) if entry in names else entry for entry in listed]
+    places = [names.index(entry) if entry in names and not isinstance(entry, bool) else entry for entry in listed]
     if not (fits and all(type(place) is int and 0 <= place < count for place in places)):
         what = f'None, "from_dtype", or names, positions or a mask of the {count} columns'
         raise InputError(f"categorical_features must be {what}, got {format_value(given)}")

@@ -13,7 +13,7 @@ import numpy as np
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sklearn.columns import Levels, many_levels
 from cmixup.sklearn.held_out import Part
-from cmixup.sklearn.rows import Rows
+from cmixup.sklearn.rows import Rows, fold_of
 
 FOLDS, ROUNDS = 10, 3
 
@@ -60,9 +60,8 @@ def fit_effects(
         rest = rows.y - rows.x @ linear
         tables[member] = _effects_of(places[train], rows.y[train], rest[train], weight[train], sizes)
         effects[member] = looked_up(tables[[member]], places)[0]
-        group = np.unique(np.zeros(1) if raw.group is None else raw.group[train], return_inverse=True)[1]
-        group = group if group.any() else np.arange(len(train))
-        fold = (np.random.default_rng([seed, 1]).permutation(group.max() + 1) % FOLDS)[group]
+        group = None if raw.group is None else raw.group[train]
+        fold = fold_of(group, len(train), FOLDS, [seed, 1])
         for k in np.unique(fold):
             others, inside = train[fold != k], train[fold == k]
             table = _effects_of(places[others], rows.y[others], rest[others], weight[others], sizes)

@@ -71,6 +71,8 @@ def parts_by_chance(n: int, members: int, share: float, seed: int) -> list[Part]
 def parts_by_group(group: Ints, weight: Floats, members: int, share: float, seed: int) -> list[Part]:
     """Return whole groups (n,) for each member to hold out: about `share` of the weight, at least one group."""
     names, code = np.unique(group, return_inverse=True)
+    if len(names) < 2:
+        raise InputError("groups must have two values or more among the rows of weight above 0, got only one")
     sums = np.bincount(code, weights=weight)
     count = int(np.clip(round(1 / share), 2, len(names)))
     fold, filled = np.empty(len(names), dtype=np.int64), np.zeros(count)

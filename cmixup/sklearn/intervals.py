@@ -20,7 +20,7 @@ from cmixup.sampling.inputs import Floats
 from cmixup.sklearn.columns import Levels
 from cmixup.sklearn.held_out import Part
 from cmixup.sklearn.options import Settings
-from cmixup.sklearn.rows import Rows
+from cmixup.sklearn.rows import Rows, fold_of
 from cmixup.sklearn.table import Table
 from cmixup.sklearn.trees import Trees, fit_trees, predict_trees, tree_levels
 
@@ -77,12 +77,11 @@ def fit_spread(rows: Rows, levels: Sequence[Levels], threads: int | None, seed: 
     """Return trees of absolute residuals relative to their mean, and predictions of those of other folds (k, d_y).
 
     Rows have columns as trees take them, then the predictions, and absolute residuals (k, d_y) for labels;
-    folds hold whole groups.
+    folds hold whole groups, where there are several.
     """
     k, outputs = rows.y.shape
-    group = np.unique(np.arange(k) if rows.group is None else rows.group, return_inverse=True)[1]
-    fold = (np.random.default_rng([seed, 2]).permutation(group.max() + 1) % FOLDS)[group]
-    parts = [Part(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(min(FOLDS, group.max() + 1))]
+    fold = fold_of(rows.group, k, FOLDS, [seed, 2])
+    parts = [Part(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(fold.max() + 1)]
     known = ~np.isnan(rows.y)
     mean = rows.weight @ np.nan_to_num(rows.y) / np.maximum(rows.weight @ known, np.finfo(np.float64).tiny)
     relative = Rows(rows.x, np.maximum(rows.y / np.where(mean > 0, mean, 1.0), LEAST), rows.weight)

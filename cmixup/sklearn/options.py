@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from sklearn.base import clone, is_regressor
+from sklearn.ensemble import StackingRegressor
 
 from cmixup.errors import (
     InputError,
@@ -53,6 +54,7 @@ def check_blend(blend: Any, loss: Loss) -> None:
     if blend is None or (isinstance(blend, str) and blend == "trees"):
         return
     methods = all(hasattr(blend, name) for name in ("fit", "predict", "get_params"))
+    methods |= isinstance(blend, StackingRegressor)  # whose `predict` comes with its fit
     if isinstance(blend, type) or not methods or not is_regressor(blend):
         what = '"trees", None or a regressor of scikit-learn\'s interface'
         raise InputError(f"blend must be {what}, got {format_value(blend)}")

@@ -4,6 +4,7 @@ All that `TabularRegressor` draws and computes goes through these functions. So 
 given twice, and a row of weight 0 the same as no row. The order of the rows changes nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -61,6 +62,13 @@ def merged(
     places = np.full(len(kept), -1)
     places[kept] = place.reshape(-1)
     return Rows(both[first, :d], labels, sums, apart, None if group is None else group[kept][first]), places
+
+
+def fold_of(group: Ints | None, n: int, folds: int, seed: Sequence[int]) -> Ints:
+    """Return a fold for each of n rows; rows of one group have the same, where there are several groups."""
+    group = np.unique(np.zeros(n) if group is None else group, return_inverse=True)[1]
+    group = group if group.any() else np.arange(n)
+    return (np.random.default_rng(seed).permutation(group.max() + 1) % folds)[group]
 
 
 def moments(values: Floats, weight: Floats) -> tuple[Floats, Floats]:

@@ -139,6 +139,8 @@ def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints 
         inputs.check_common("y", known := labels[weight > 0])
         if (empty := np.isnan(known).all(axis=0)).any():
             raise InputError(f"y must have a label of each output, got none of output {int(empty.argmax())}")
+    if not weight.all():
+        X, levels = kept_levels(X, levels, weight > 0)
     counted = check_size("X", X)[weight > 0]
     low, high = np.fmin.reduce(counted, axis=0), np.fmax.reduce(counted, axis=0)
     constant = np.where(varies(low, high, len(X)), np.nan, low)
@@ -155,6 +157,17 @@ def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints 
     pieces, no_effects = pieces_of(numbers, rows.weight, most), np.empty((0, 0, 0))
     table = Table(levels, y.ndim == 1, transform, indicators, *of_x, *of_y, pieces, no_effects, kinds, constant)
     return table, rows, place
+
+
+def kept_levels(x: Floats, levels: Sequence[Levels], kept: Any) -> tuple[Floats, list[Levels]]:
+    """Return coded columns (n, d) and their levels without those that only rows beside the `kept` ones have."""
+    x, levels = x.copy(), list(levels)
+    for place, names in enumerate(levels):
+        if names is not None:
+            used = np.unique(x[kept & ~np.isnan(x[:, place]), place])
+            levels[place] = [names[int(code)] for code in used]
+            x[:, place] = np.where(np.isnan(x[:, place]), np.nan, np.searchsorted(used, x[:, place]))
+    return x, levels
 
 
 def settled(x: Floats, constant: Floats) -> Floats:

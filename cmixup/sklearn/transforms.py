@@ -43,10 +43,10 @@ class Transform:
         outputs; else None.
         """
         if given == "auto":
-            before, after = (
-                np.mean(np.abs(skew(y, nan_policy="omit"))) for y in (labels, np.log(np.where(labels > 0, labels, 1.0)))
-            )
-            return cls("log" if (labels > 0).all() and after < before / 2 else None)
+            low = labels <= 0  # NaN is not
+            pair = labels, np.log(np.where(low, 1.0, labels))
+            before, after = (np.mean(np.abs(skew(y, nan_policy="omit"))) for y in pair)
+            return cls("log" if not low.any() and after < before / 2 else None)
         if given is None or given == "log":
             return cls(given)
         transform = cls(clone(given).fit(labels), np.ones(labels.shape[1]))

@@ -127,7 +127,7 @@ def read_column(values: pd.Series) -> Reading:
         return Reading("")
     words = as_words(values)[1]
     plain = not as_numbers(pd.Series(words, dtype=object))[1].any()
-    if plain and not any(THOUSANDS.get(thousands, "no sign") in word for word in words):
+    if plain and thousands not in THOUSANDS:  # else new rows may have the sign, though these do not
         return Reading("")
     return reading_of(words, thousands, decimal, values.attrs.get("dayfirst", "auto"))
 

@@ -9,7 +9,7 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, lru_cache
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 #: A number or a text.
@@ -38,6 +38,8 @@ def level_of(value: Any) -> Level | None:
     """
     if is_missing(value):
         return None
+    if isinstance(value, Integral) and abs(int(value)) > EXACT:
+        return str(int(value))
     return float(value) if isinstance(value, Real) else str(value).strip() or None
 
 

@@ -66,7 +66,9 @@ class Dataset(ABC):
     def checksums(self) -> dict[str, str]:
         """SHA-256 of the user's files, by their names; nothing where one is not there."""
         paths = [Path(name) for name in (getattr(self, option, "") for option in self.user_files) if name]
-        return {path.name: sha256_of(path) for path in paths} if all(path.is_file() for path in paths) else {}
+        alone = len({path.name for path in paths}) == len(paths)
+        found = {path.name if alone else str(path): sha256_of(path) for path in paths if path.is_file()}
+        return found if len(found) == len(paths) else {}
 
     def changed(self, checksums: Mapping[str, str]) -> bool:
         """Return whether the user's files are other ones than those that a run was trained on, by their SHA-256."""

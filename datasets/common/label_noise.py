@@ -46,7 +46,8 @@ class LabelNoise:
         width = 1 if self.per == "example" and old is None else labels.shape[1]
         if std is None:
             apart = self.per == "target" and old is None and labels.shape[1] > 1
-            std = self.ratio * np.atleast_1d(np.std(labels, axis=0 if apart else None, dtype=np.float64))
+            spread = np.nanstd if np.isnan(labels).any() else np.std  # which differ in the last digit
+            std = self.ratio * np.atleast_1d(spread(labels, axis=0 if apart else None, dtype=np.float64))
         noisy = (labels + std * rng.standard_normal((len(labels), width))).astype(labels.dtype)
         if old is None:
             return replace(split, y=torch.from_numpy(noisy)), std

@@ -38,6 +38,10 @@ def test_the_standard_deviation_is_that_of_all_labels_times_the_ratio() -> None:
     assert std == pytest.approx(0.3 * float(split(20_000, 4).y.double().std(correction=0)), rel=1e-6)
     assert noise.std() == pytest.approx(std, rel=0.02)
     assert abs(noise.mean()) < 4 * std / math.sqrt(noise.size)
+    gaps = split(200, 2)
+    gaps.y[3, 1] = torch.nan
+    labels = gaps.y.double().numpy()
+    np.testing.assert_allclose(LabelNoise(0.3, "target").add(gaps, 0)[1], 0.3 * np.nanstd(labels, axis=0), rtol=1e-6)
     assert (np.abs(noise) < std).mean() == pytest.approx(math.erf(1 / math.sqrt(2)), abs=0.01)  # normal
 
 

@@ -93,6 +93,17 @@ def test_what_numbers_far_from_zero_differ_by_is_kept(tmp_path: Path) -> None:
     torch.testing.assert_close(*both, atol=0, rtol=0)
 
 
+def test_files_of_the_same_name_have_a_checksum_each(tmp_path: Path) -> None:
+    for part, array in (("inputs", X), ("labels", Y)):
+        (tmp_path / part).mkdir()
+        np.save(tmp_path / part / "train.npy", array)
+    files = {"x": str(tmp_path / "inputs/train.npy"), "y": str(tmp_path / "labels/train.npy")}
+    before = Arrays(**files).checksums
+    np.save(files["x"], 2 * X)
+    assert len(before) == 2
+    assert Arrays(**files).changed(before)
+
+
 def spoilt(array: np.ndarray, row: int, value: float) -> np.ndarray:
     array = array.copy()
     array[row] = value

@@ -147,12 +147,14 @@ def test_the_users_folder_is_meant_by_a_wave(here: Path, monkeypatch: pytest.Mon
     ("dataset.drop=[größe (m),'x,y', \"z\"]", ["größe (m)", "x,y", "z"]), ('dataset.target="my price"', "my price"),
     ("out=${oc.env:CMIXUP_NOWHERE,there}", "${oc.env:CMIXUP_NOWHERE,there}"), ("dataset.max_rows=30", 30),
     ("dataset.together=true", True), ("dataset.drop=null", None), ("dataset.scaling=minmax", "minmax"),
-    ("dataset.group=a b", "a b")],
+    ("dataset.group=a b", "a b"), ("dataset.drop=[size [m],tax]", ["size [m]", "tax"])],
 )  # fmt: skip
 def test_what_hydra_is_needed_for_stays_its_own(typed: str, read: Any) -> None:
     (word,) = hydra_words([typed])
     assert parse_word(word).value() == read
     assert hydra_words([word]) == [word]
+    if typed.endswith("]"):
+        assert hydra_words(["-m", typed]) == ["-m", word]  # a list is one value of a sweep
 
 
 @pytest.mark.parametrize(

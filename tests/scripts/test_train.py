@@ -57,6 +57,25 @@ def test_what_a_table_hides_is_one_line(tmp_path: Path, capsys: pytest.CaptureFi
     assert "dataset.drop=[tax]" in line
 
 
+def test_a_score_that_only_some_seeds_have_is_left_out_of_the_mean(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pd.DataFrame({"a": np.arange(60.0) % 7, "y": np.arange(60.0)}).to_csv(tmp_path / "t.csv", index=False)
+    words = [
+        f"table={tmp_path / 't.csv'}",
+        "target=y",
+        "train.epochs=1",
+        "logger=none",
+        f"out={tmp_path}",
+        "seeds=0..9",
+    ]
+    train_module.run_training(compose_train(words))
+    lines = capsys.readouterr().out.splitlines()
+    assert any("mape_skipped" in line for line in lines)
+    (mean,) = [line for line in lines if "mean of 10 seeds" in line]
+    assert "mape_skipped" not in mean
+
+
 @pytest.mark.parametrize("error", [InputError("alpha must be"), OSError(28, "No space left"), Diverged("no finite")])
 def test_errors_of_the_user_are_one_line(
     error: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -66,12 +66,12 @@ def test_a_table_of_ones_own_is_tuned_below_out_and_the_command_that_trains_it_i
     table.write_text("a,price\n" + "".join(f"{k},{3 * k + 200}\n" for k in range(30)))
     words = [f'dataset.path="{table}"', "dataset.target=price"]
     given = [*words, "train.epochs=1", f"out={tmp_path}"]
-    tune.tune_cells([("csv", "erm")], given, budget=2)
+    tune.tune_cells([("csv", "maml"), ("csv", "erm")], given, budget=2)
     assert here == [2]
     (record,) = read_trials(tmp_path / tune.FILE)
     assert record["command"] == f"python -m scripts.tune dataset=csv method=erm {' '.join(words)} epochs=1"
     last = shlex.split(capsys.readouterr().out.splitlines()[-1])
-    assert last[:7] == ["python", "-m", "scripts.train", "dataset=csv", "method=erm", *words]
+    assert last[:8] == ["python", "-m", "scripts.train", "dataset=csv", "method=erm", "preset=default", *words]
     values = record["trials"][record["best"]]["options"]
     assert values.items() <= job_of(*last[3:]).options.items()
     assert not (tmp_path / "tuned").exists()

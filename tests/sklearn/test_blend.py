@@ -7,13 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor, StackingRegressor, VotingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cmixup import InputError
+from cmixup.sklearn.blend import fit_options
 from cmixup.sklearn.held_out import parts_by_chance, parts_by_group
 from tests.sklearn.test_regressor import X, Y, quick
 
@@ -92,6 +95,18 @@ def test_weights_and_groups_reach_pipelines_and_searches() -> None:
     expected = make_pipeline(StandardScaler(), Ridge())
     expected.fit(X[part.train], Y[part.train], ridge__sample_weight=weight[part.train])
     np.testing.assert_allclose(fitted.predict(X), expected.predict(X))
+
+
+@pytest.mark.parametrize(
+    "blend",
+    [TransformedTargetRegressor(Ridge()), VotingRegressor([("a", Ridge())]), StackingRegressor([("a", Ridge())])],
+)
+def test_weights_reach_regressors_inside_others(blend: Any) -> None:
+    side = X[:, 0] > 0
+    weight, y = np.where(side, 1000.0, 1.0), np.where(side, 1, -1) * X[:, 0]
+    ((fitted,),) = quick(members=1, blend=blend, epochs=1).fit(X, y, weight).blended_
+    assert fitted.predict(X[[0]] + np.eye(1, X.shape[1])) - fitted.predict(X[[0]]) == pytest.approx(1.0, abs=0.05)
+    assert fit_options(VotingRegressor([("a", Ridge()), ("b", KNeighborsRegressor())]), weight, None) == {}
 
 
 def test_several_outputs_come_from_one_model_or_one_each() -> None:

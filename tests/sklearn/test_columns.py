@@ -50,6 +50,7 @@ def test_a_level_and_a_gap_have_a_column_each() -> None:
     ("given", "expected"),
     [
         (None, []), ("from_dtype", [1]), (["zip", "fuel"], [1, 2]), ([2], [2]), ([False, True, False, True], [1, 3]),
+        (list(np.array([False, True, False, True])), [1, 3]), (list(np.array([2])), [2]),
         ([], []),
     ],
 )  # fmt: skip
@@ -62,7 +63,7 @@ def test_categories_are_named_as_for_hist_gradient_boosting(given: Any, expected
     assert (np.flatnonzero(theirs) if theirs is not None else np.arange(0)).tolist() == expected
 
 
-@pytest.mark.parametrize("given", ["fuel", ["coal"], [4], [True, False]])
+@pytest.mark.parametrize("given", ["fuel", ["coal"], [4], [True, False], [True, "zip"]])
 def test_other_names_of_categories_are_refused(given: Any) -> None:
     with pytest.raises(InputError, match=r'categorical_features must be None, "from_dtype", or names, positions or a '):
         TabularRegressor(categorical_features=given).fit(FRAME, np.arange(4.0))

@@ -102,3 +102,13 @@ def test_a_row_of_weight_0_may_be_empty() -> None:
     weight[7] = 0
     expected = quick().fit(np.delete(X, 7, axis=0), np.delete(y, 7, axis=0)).predict(X)
     assert np.array_equal(quick().fit(X, y, sample_weight=weight).predict(X), expected)
+
+
+@pytest.mark.parametrize("alone", ["a", "z"])  # before and after the other levels
+@pytest.mark.filterwarnings("ignore:.*has levels")
+def test_a_row_of_weight_0_adds_no_level(alone: str) -> None:
+    frame = pd.DataFrame({"x": X[:, 0], "level": np.where(X[:, 1] > 0, "c", "d")})
+    more, y = pd.concat([frame, pd.DataFrame({"x": [9.0], "level": [alone]})]), np.append(Y, 5.0)
+    plain, model = (quick(categorical_features=["level"]) for _ in range(2))
+    expected = plain.fit(frame, y[:-1]).predict(more)
+    assert np.array_equal(model.fit(more, y, sample_weight=np.append(np.ones(len(X)), 0.0)).predict(more), expected)

@@ -113,6 +113,7 @@ BAD: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, {"groups": GROUPS[:-1]}, r"groups must have shape \(60,\) as the rows of X, got \(59,\)"),
     ({}, {"groups": [None, *GROUPS[1:]]}, "groups must have no gaps, got None in row 0"),
     ({}, {"groups": np.zeros(60)}, "groups must have two values or more, got only 0.0"),
+    ({}, {"groups": GROUPS > 3, "sample_weight": (GROUPS > 3).astype(float)}, "groups must have two .* weight above 0"),
     ({"cv": "five"}, {}, "cv must split the 60 rows, got 'five': Expected .?cv.? as an integer"),
     ({"cv": KFold(100)}, {}, "cv must split the 60 rows, got KFold"),
     ({"cv": []}, {}, "cv must give at least one split"),
@@ -225,3 +226,5 @@ def test_widths_follow_noise_that_is_ten_times_larger_in_half_of_the_rows() -> N
     even = x[:800, 1] + 0.5 * rng.normal(size=800)
     ends = quick(members=10, bandwidth=0, epochs=12).fit(x[:800], even).predict_interval(x[:800])
     assert np.ptp(np.ptp(ends, axis=1)) < 1e-9  # one width
+    one = quick(members=1, bandwidth=0, epochs=2).fit(x[:800], y[:800], groups=np.arange(800) % 4)  # a group held out
+    assert np.ptp(np.ptp(one.predict_interval(x[:800]), axis=1)) > 1

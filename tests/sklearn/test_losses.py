@@ -121,6 +121,7 @@ def test_logarithms_are_fitted_and_everything_is_in_label_units() -> None:
 def test_auto_takes_logarithms_of_skewed_labels_above_0() -> None:
     normal = np.random.default_rng(0).normal(size=(300, 1))
     assert Transform.fit("auto", np.exp(normal)).given == "log"
+    assert Transform.fit("auto", np.where(np.arange(300)[:, None] == 7, np.nan, np.exp(normal))).given == "log"
     assert Transform.fit("auto", np.exp(normal) - 1).given is None
     assert Transform.fit("auto", normal + 10).given is None
     exponential = np.random.default_rng(0).exponential(size=(2000, 1))  # logarithms are skewed 0.57 times as much

@@ -27,6 +27,7 @@ SPELLINGS: dict[str, tuple[list[Any], list[Any]]] = {
     "blanks": (["gas", "oil", "wood"], ["gas ", " oil", "wood\u00a0"]),
     "accents": (["caf\u00e9", "oil", "wood"], ["cafe\u0301", "oil", "wood"]),
     "days": ([datetime.date(2020, 1, day) for day in (1, 2, 3)], list(pd.date_range("2020-01-01", periods=3))),
+    "long numbers": ([2**54 + k for k in (1, 2, 3)], [str(2**54 + k) for k in (1, 2, 3)]),
     "gaps": ([None, "b", "c"], [np.nan, "b", "c"]), "gaps of pandas": (["", "b", "c"], [pd.NA, "b", "c"]),
 }  # fmt: skip
 

@@ -181,6 +181,14 @@ def test_doubts_of_a_whole_file_name_the_option_and_it_takes_the_other(tmp_path:
     assert (other.y[0, 0], other.features["x"].astype(float).tolist()) == (1234, list(range(90)))
 
 
+def test_a_sign_that_is_given_holds_for_new_rows_of_columns_that_had_none(tmp_path: Path) -> None:
+    path = write(tmp_path, {"x": [100 + 37 * k % 890 for k in range(90)], "y": A}, ";")
+    table = TablePreprocessing.from_json(
+        Csv(path, target="y", thousands="point", scaling="none").load(0).extras[PREPROCESSING]
+    )
+    assert table.apply(pd.DataFrame({"x": ["950", "1.050"]}))[:, 0].tolist() == [950, 1050]
+
+
 def test_dates_as_targets_and_targets_that_are_no_numbers_raise_with_advice(tmp_path: Path) -> None:
     dates = pd.date_range("2020-01-01", periods=90).strftime("%d.%m.%Y").tolist()
     with pytest.raises(InputError, match=r"row 1, column 'y': '01.01.2020' is a date: a label must be a number"):

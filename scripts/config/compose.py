@@ -21,16 +21,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, Interpolation
 
 from cmixup.errors import InputError, format_value
 from scripts.config.arguments import near_hint
-from scripts.config.words import (
-    FOLDERS,
-    OWN,
-    TYPED,
-    hydra_text,
-    hydra_words,
-    parse_word,
-    take_folders,
-    typed_path,
-)
+from scripts.config.words import FOLDERS, OWN, TYPED, hydra_text, hydra_words, parse_word, take_folders, typed_path
 
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
 TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets, and the folders of the values that make them

@@ -21,13 +21,7 @@ from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
 from scripts.records.experiment import RESULTS
 from scripts.records.run_tables import WORD
-from scripts.stats.effects import (
-    BASE,
-    errors_of,
-    method_effect,
-    rank_methods,
-    sign_text,
-)
+from scripts.stats.effects import BASE, errors_of, method_effect, rank_methods, sign_text
 from scripts.stats.intervals import INCONCLUSIVE, interval_text
 from scripts.study.cells import cells_done, read_store, run_keys, train_missing, train_runs
 from scripts.study.entry import with_entry
@@ -121,7 +115,9 @@ def method_summary(runs: pd.DataFrame, condition: str, method: str) -> str:
     errors = errors_of(runs)
     if not (effect := method_effect(errors, method)):
         raise InputError(f"{method} and {BASE} share no table of setting {condition} with two splits or more")
-    order, (erm, splits) = rank_methods(errors, method), degenerate_splits(runs, method)
+    order, (erm, splits) = rank_methods(errors[errors[method].notna()], method), degenerate_splits(runs, method)
+    finals = runs[(runs["method"] == method) & runs["trial"].isna()]
+    lost = finals[~np.isfinite(finals["test_nrmse"])].groupby(["table", "split"]).ngroups
     tuned = f"Degenerate (equals ERM) on {erm} of {splits} splits, where validation selected no mixing."
     trials = runs[(runs["method"] == method) & runs["trial"].notna()]
     if len(trials) and all(map(is_erm, trials["hyperparameters"])):
@@ -136,6 +132,7 @@ def method_summary(runs: pd.DataFrame, condition: str, method: str) -> str:
         f"Datasets with a lower error (p of the sign test): {sign_text(effect)}.",
         f"Rank by mean error {rank} of {len(order)}: {', '.join(f'{name} {mean:.4f}' for name, mean in order)}.",
         tuned,
+        *[f"Diverged on {lost} of {splits} splits, which no number above counts."][:lost],
     ]
     head = "Test error minus ERM's, % of ERM's, mean over splits, 95 % intervals"
     return f"{head}\n{tables}" + "\n".join(fill(line, WIDTH, break_on_hyphens=False) for line in lines)

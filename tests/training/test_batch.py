@@ -1,13 +1,7 @@
 import numpy as np
 import pytest
 
-from cmixup.training.batch import (
-    EpochBatches,
-    domain_balanced,
-    domain_batches,
-    shuffled,
-    without_replacement,
-)
+from cmixup.training.batch import EpochBatches, domain_balanced, domain_batches, shuffled, without_replacement
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,11 +17,12 @@ from scripts.config.parts import check_part
 from scripts.plan.selection import recorded_under
 from scripts.records import names
 from scripts.records.csv_rows import to_csv
-from scripts.records.experiment import RESULTS
+from scripts.records.experiment import RESULTS, stands_for
 from scripts.records.rescored import table_runs
 from scripts.report.ablation import find_sweeps
 from scripts.report.evidence import (
     Evidence,
+    Query,
     Sample,
     Unsupported,
     experiment_of,
@@ -28,13 +30,15 @@ from scripts.report.evidence import (
     sample_difference,
     sample_of,
 )
+from scripts.report.paper.verdicts import SELF
 from scripts.report.rendering import fills, writes
 from scripts.report.result_table import markdown_table
+from scripts.stats.best_of import drawn_gains, gain_over_best
 from scripts.stats.intervals import HIGHER, LOWER, Interval, interval_text, paired_or_none
 
 FILE, PRESETS = "claims.yaml", ("paper", "released")
 HOLDS, FAILS, OPEN = "holds", "fails", "inconclusive"
-DRAWS, SEED = 2000, 2022  # of the bootstrap
+SEED = 2022  # of the bootstrap
 OPTIONS: dict[str, dict[str, Any]] = {"table_noise": {"dataset.label_noise": 0.3}}
 COLUMNS = ("claim", "says", "where", "preset", "rule", "for", "against", "undecided", "verdict", "gain", "low", "high",
            "published", "priors")  # fmt: skip
@@ -59,8 +63,9 @@ class Claim:
     percent: float = 0.0
 
 
-#: A method minus another of a claim: the method, and 1 where that is decided for the claim, -1 against it, 0 if open.
-Comparison = tuple[str, int]
+#: A method minus another of a claim: the method, 1 where that is decided for the claim, -1 against it, 0 if open, and
+#: the difference.
+Comparison = tuple[str, int, Interval]
 
 
 def load_claims() -> dict[str, Claim]:
@@ -86,7 +91,7 @@ def comparisons(claim: Claim, preset: str, e: Evidence) -> Iterator[Comparison]:
         if difference:
             margin = _margin(dataset, e) if claim.experiment.startswith("table_batch") else 0.0
             side = _within(difference, margin) if margin else _side(difference, lower=metric not in ("r", "worst_r"))
-            yield first, side
+            yield first, side, difference
 
 
 def _side(difference: Interval, *, lower: bool = True) -> int:
@@ -114,8 +119,13 @@ def _preset(experiment: str, dataset: str, preset: str, e: Evidence) -> str:
     return "cpu" if {"cpu"} in (mixed, {cell["preset"] for cell in there}) else preset
 
 
-def _sample(claim: Claim, place: tuple[str, str, str], metric: str, method: str, e: Evidence) -> Sample:
-    """Return the scores of a method in an experiment, dataset and preset; `Unsupported` where there are none."""
+def _sample(
+    claim: Claim, place: tuple[str, str, str], metric: str, method: str, e: Evidence, *, split: str = "test"
+) -> Sample:
+    """Return the scores of a method in an experiment, dataset and preset; `Unsupported` where there are none.
+
+    There are none either where every row is its own partner, so that mixing is ERM.
+    """
     experiment, dataset, preset = place
     if claim.curves:
         last = e.frame(e.results / f"curves/{claim.curves}/{dataset}/{method}.csv").groupby("seed").last()
@@ -129,8 +139,13 @@ def _sample(claim: Claim, place: tuple[str, str, str], metric: str, method: str,
     plan, options = experiment_of(experiment), OPTIONS.get(experiment, {})
     if dataset not in plan.datasets:
         raise Unsupported(f"{experiment} has no {dataset}")
-    preset = _preset(experiment, dataset, preset, e)
-    return e.runs(recorded_under(plan, method, dataset), dataset, preset, method, options, metric=metric)
+    method, preset = stands_for(plan, dataset, method), _preset(experiment, dataset, preset, e)
+    cell: Query = {"experiment": recorded_under(plan, method, dataset), "dataset": dataset, "preset": preset,
+                   "method": method, "options": options}  # fmt: skip
+    idle = e.find({**cell, "split": "train", "metric": "self_probability"})
+    if idle and idle.mean > SELF:
+        raise Unsupported(f"{method} equals ERM on {dataset}: every row is its own partner")
+    return e.sample({**cell, "split": split, "metric": metric})
 
 
 def _same_place(experiment: str, dataset: str, preset: str, e: Evidence) -> str:
@@ -157,17 +172,17 @@ def _of_sweep(claim: Claim, preset: str, e: Evidence) -> Iterator[Comparison]:
                 difference = paired_or_none(point.scores, base) if point.scores is not base else None
                 if difference:
                     side = _side(difference) if first != second else _within(difference, _margin(dataset, e))
-                    yield f"{first} {point.value:g}", side
+                    yield f"{first} {point.value:g}", side, difference
 
 
 def judge(rule: str, every: Sequence[Comparison]) -> str:
     """Return the verdict of a rule on comparisons."""
-    sides = [side for _, side in every]
+    sides = [side for _, side, _ in every]
     if rule == "every":
         return FAILS if -1 in sides else HOLDS if sides and min(sides) > 0 else OPEN
     if rule == "most":
         return HOLDS if 2 * sides.count(1) > len(sides) else FAILS if 2 * sides.count(-1) > len(sides) else OPEN
-    methods = {method: [side for other, side in every if other == method] for method, _ in every}
+    methods = {method: [side for other, side, _ in every if other == method] for method, _, _ in every}
     if any(min(mine) > 0 for mine in methods.values()):
         return FAILS
     return HOLDS if methods and all(-1 in mine for mine in methods.values()) else OPEN
@@ -178,23 +193,17 @@ def percent_gain(claim: Claim, preset: str, e: Evidence, *, choose: str = "test"
 
     `choose` is the split whose mean score picks the best prior: "test", as the paper does, or "val".
     """
-    rng, totals, priors = np.random.default_rng(SEED), list[np.ndarray](), list[str]()
+    rng, parts, priors = np.random.default_rng(SEED), list[Any](), list[str]()
     for dataset in claim.datasets:
-        found = _score_frames(claim, dataset, preset, choose, e)
-        if found is None:
-            continue
-        test, chosen = found
-        places = np.vstack([np.arange(len(test))[None], rng.integers(len(test), size=(DRAWS, len(test)))])
-        score, pick = (frame.to_numpy()[places].mean(1) for frame in (test, chosen))  # (1 + DRAWS, methods)
-        best = pick[:, 1:].argmin(1) + 1
-        prior = np.take_along_axis(score, best[:, None], 1)[:, 0]
-        totals.append(100 * (prior - score[:, 0]) / prior)
-        priors.append(f"{dataset}: {test.columns[best[0]]}")
-    if not totals:
+        if found := _score_frames(claim, dataset, preset, choose, e):
+            scores, chosen = (frame.to_numpy() for frame in found)
+            best, *gains = drawn_gains(scores, None if choose == "test" else chosen, rng)
+            parts.append(gains)
+            priors.append(f"{dataset}: {found[0].columns[best]}")
+    if not parts:
         return {}
-    mean = np.mean(totals, 0)
-    low, high = np.quantile(mean[1:], [0.025, 0.975])
-    return {"gain": mean[0], "low": low, "high": high, "priors": "; ".join(priors)}
+    gain, low, high = gain_over_best(parts)
+    return {"gain": gain, "low": low, "high": high, "priors": "; ".join(priors)}
 
 
 def _score_frames(
@@ -208,18 +217,28 @@ def _score_frames(
         frame = e.frame(e.results / f"task_errors/{dataset}_cpu.csv")
         means = frame.groupby("object")[["cmixup_meta", *claim.priors]].mean()
         return means, means
-    plan, given = experiment_of(claim.experiment), _preset(claim.experiment, dataset, preset, e)
 
     def scores(split: str) -> pd.DataFrame:
-        of = {"dataset": dataset, "preset": given, "metric": metric, "split": split}
-        found = {m: e.find({**of, "experiment": recorded_under(plan, m, dataset), "method": m})
-                 for m in ("cmixup", *claim.priors)}  # fmt: skip
-        return pd.DataFrame({m: one.values for m, one in found.items() if one})
+        columns = {}
+        for method in ("cmixup", *claim.priors):
+            with contextlib.suppress(Unsupported):
+                columns[method] = _sample(
+                    claim, (claim.experiment, dataset, preset), metric, method, e, split=split
+                ).values
+        return pd.DataFrame(columns)
 
-    test = scores("test").dropna()
+    test = scores("test")
     if "cmixup" not in test or len(test.columns) < 3:
         return None
-    return test, scores(choose).loc[test.index, list(test)]
+    test = test[test["cmixup"].notna()]
+    return test, scores(choose).reindex(index=test.index, columns=list(test))
+
+
+@functools.cache
+def compared() -> dict[tuple[str, str], list[Comparison]]:
+    """Return the comparisons of each claim and preset."""
+    e, claims = published_evidence(), load_claims().items()
+    return {(name, preset): list(comparisons(claim, preset, e)) for name, claim in claims for preset in PRESETS}
 
 
 @functools.cache
@@ -239,9 +258,8 @@ def claim_rows() -> list[dict[str, Any]]:
                         by = {"rule": f"gain, best prior by {choose}", "priors": found["priors"]}
                         rows.append({**row, **by, **numbers, "published": claim.percent, "verdict": verdict})
                 continue
-            every = list(comparisons(claim, preset, e))
-            if every:
-                sides = [side for _, side in every]
+            if every := compared()[name, preset]:
+                sides = [side for _, side, _ in every]
                 counts = {"for": sides.count(1), "against": sides.count(-1), "undecided": sides.count(0)}
                 rows.append({**row, **counts, "verdict": judge(claim.rule, every)})
     return rows

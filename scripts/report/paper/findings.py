@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from scripts.config.compose import part_file
 from scripts.records import names
 from scripts.records.csv_rows import to_csv
-from scripts.report.evidence import (
-    AUTHORS_WIDTHS,
-    Evidence,
-    Query,
-    experiment_of,
-    minus,
-    published_evidence,
-    sample_of,
-)
-from scripts.report.paper.claims import claim_rows
+from scripts.report.evidence import AUTHORS_WIDTHS, Evidence, Query, experiment_of, minus, published_evidence, sample_of
+from scripts.report.paper.claims import compared
 from scripts.report.paper.statements import published_statements
 from scripts.report.rendering import fills, writes
 from scripts.report.result_table import markdown_table
-from scripts.stats.intervals import LEVEL, Interval, Summary, interval_text
+from scripts.stats.intervals import HIGHER, LEVEL, LOWER, Interval, Summary, interval_text
 
 Row = tuple[str, Interval, int]  # its name, the difference, decimals
 PAGE = "results/findings.md"
@@ -61,10 +52,8 @@ def expected_by_chance(e: Evidence) -> str:
     """How many intervals the pages have, and how many would exclude 0 by chance."""
     rows = [d for rows in (table1_rows, domain_rows, rcf_rows) for _, d, _ in rows(e)]
     judged = [one.ours for one in published_statements() if one.ours]
-    sides = Counter(d.side for d in {*judged, *rows})
-    for row in claim_rows():
-        sides += Counter(lower=row.get("for", 0), higher=row.get("against", 0), inconclusive=row.get("undecided", 0))
-    n, differ = sides.total(), sides["lower"] + sides["higher"]
+    every = {*judged, *rows, *(d for comparisons in compared().values() for _, _, d in comparisons)}
+    n, differ = len(every), sum(d.side in (LOWER, HIGHER) for d in every)
     return (
         f"No interval is corrected for multiple comparisons: [findings](findings.md) has {n} intervals. Without any "
         f"true difference, about {(1 - LEVEL) * n:.0f} of them would exclude 0; {differ} do"

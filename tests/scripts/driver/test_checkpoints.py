@@ -15,16 +15,7 @@ from cmixup.methods.mixrl import PolicySearch
 from cmixup.training.method import Method
 from cmixup.training.trainer import Run, train
 from scripts.driver.checkpoints import FORMAT, RESUME_FILE
-from tests.helpers import (
-    METHODS,
-    Stopped,
-    assert_same,
-    checkpoints,
-    make_run,
-    method_kind,
-    settings,
-    stop_after,
-)
+from tests.helpers import METHODS, Stopped, assert_same, checkpoints, make_run, method_kind, settings, stop_after
 from tests.methods import episodes
 
 EPOCHS = 5

@@ -8,14 +8,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest, ttest_1samp
 
-from scripts.stats.effects import (
-    Effect,
-    corrected_interval,
-    errors_of,
-    method_effect,
-    rank_methods,
-    sign_text,
-)
+from scripts.stats.effects import Effect, corrected_interval, errors_of, method_effect, rank_methods, sign_text
 from scripts.stats.intervals import HIGHER, INCONCLUSIVE, LOWER, Interval, interval_text
 
 SIDES = {"one": -1.0, "two": -1.2, "three": -0.8, "four": -1.1}  # means that are surely below 0

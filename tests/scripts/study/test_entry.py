@@ -223,5 +223,10 @@ def test_a_summary_names_tables_mean_signs_rank_and_degenerate_splits() -> None:
     assert "Rank by mean error 1 of 2: mixup " in words  # resampling lacks a table
     assert words.endswith("Degenerate (equals ERM) on 2 of 10 splits, where validation selected no mixing.")
     assert degenerate_splits(runs, "erm") == (10, 10)
+    runs.loc[(runs["method"] == "mixup") & (runs["split"] > 2), "test_nrmse"] = np.inf
+    words = " ".join(method_summary(runs, "random", "mixup").split())
+    assert words.endswith("Diverged on 4 of 10 splits, which no number above counts.")
+    erm = runs[(runs["method"] == "erm") & (runs["split"] <= 2)]["test_nrmse"].mean()
+    assert f"erm {erm:.4f}" in words  # over the same splits
     with pytest.raises(InputError, match="share no table of setting rows100"):
         method_summary(runs, "rows100", "mixup")

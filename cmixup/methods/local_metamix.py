@@ -2,11 +2,12 @@
 
 The outer loss of each query is weighted by how near its image is to its partner's; the weights of a task are divided by
 their sum. Distances are between pixels in [0, 1], not standardised, which would blow up the nearly constant ones; the
-threshold is a quantile of the distances between different views of one training object.
+threshold is a quantile of the distances between different views of one training object. A batch without any weight
+takes no step, and its loss counts as 0.
 """
 
 import numpy as np
-from torch import nn
+from torch import Tensor, nn
 
 from cmixup.data import RegressionData
 from cmixup.methods.maml import InnerLoop
@@ -15,7 +16,8 @@ from cmixup.mixing.lam import Lam
 from cmixup.pairing.decay import Exponential, Threshold
 from cmixup.pairing.support import SupportPairing
 from cmixup.seeding import Streams
-from cmixup.training.batch import EpochBatches
+from cmixup.training.batch import Batch, EpochBatches
+from cmixup.training.model_stack import ModelStack
 
 
 class LocalMetaMix(MetaMix):
@@ -42,3 +44,6 @@ class LocalMetaMix(MetaMix):
         distances = self.pairing.tasks.distances(order.index)
         distance = np.take_along_axis(distances, drawn["pair"][:, :, None], axis=2)[:, :, 0]
         return drawn | {"weight": np.asarray(self.form(order.index, distance), dtype=np.float32)}
+
+    def step(self, stack: ModelStack, batch: Batch) -> Tensor:
+        return super().step(stack, batch) if bool(batch.draws["weight"].any()) else batch.y.new_zeros(())

@@ -93,11 +93,15 @@ class Mix(Method):
         if self.mixing.pairs > 1:
             drawn["other_partner"] = self.pairing.draw(order, streams.partners)
             drawn["other_lam"] = self.lam.draw(order.sizes, streams.lam)
-        if len(self.layers) > 1:
-            drawn["layer"] = np.repeat(streams.mixing.integers(len(self.layers), size=len(order.sizes)), order.sizes)
+        drawn |= self.draw_layer(order, streams.mixing)
         if self.transform is not None:
             drawn["seed"] = step_seeds(order.sizes, streams.mixing)
         return drawn
+
+    def draw_layer(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return `layer: (M,)`, one a batch, if there are several."""
+        several, sizes = len(self.layers), order.sizes
+        return {"layer": np.repeat(rng.integers(several, size=len(sizes)), sizes)} if several > 1 else {}
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean squared error of the mixed batch, weighted by the draw `weight` if there is one."""

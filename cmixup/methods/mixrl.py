@@ -156,10 +156,12 @@ class PolicySearch:
         with torch.no_grad():
             for part in torch.split(torch.arange(len(y)), self.options.inner_batch):
                 rows = self.training.read("val", part)
-                total += (predict(self.predictor, rows.x) - rows.y).double().square().sum(dim=(-2, -1))
+                square = (predict(self.predictor, rows.x) - rows.y).double().square()
+                total += square.masked_fill(rows.y.isnan(), 0.0).sum(dim=(-2, -1))
         if not bool(torch.isfinite(total).all()):
             raise InputError(f"the search of MixRL diverged, with inner_lr {self.options.inner_lr!r}")
-        return (total / y.numel()).tolist()
+        known = [int((~data.val.y.isnan()).sum()) for data in self.training.data]
+        return [of_run / count for of_run, count in zip(total.tolist(), known, strict=True)]
 
     def _draw(
         self, rows: Sequence[np.ndarray], log_pi: Tensor
@@ -176,7 +178,8 @@ class PolicySearch:
             places = np.concatenate(some)
             orders.append(order := EpochBatches(examples[places], np.full(steps, size)))
             lam = method.lam.draw(order.sizes, rng)
-            draws.append({"partner": partners[places], "lam": lam, **method.mixing.draw(order, rng)})
+            more = method.mixing.draw(order, rng) | method.draw_layer(order, rng)
+            draws.append({"partner": partners[places], "lam": lam, **more})
         return chosen, orders, draws
 
     def _tensor(self, arrays: Sequence[np.ndarray]) -> Tensor:

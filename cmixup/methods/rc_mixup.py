@@ -125,9 +125,10 @@ class RCMixup(KeepsState, Mix):
         return EpochBatches(self.kept[order.index], order.sizes)
 
     def _try_bandwidths(self, batch_size: int, streams: Streams, batching: Mapping[str, bool]) -> None:
-        """Choose the bandwidth that trains best; weights, optimiser and random numbers are as before afterwards."""
+        """Choose the bandwidth that trains best; weights, optimisers and random numbers are as before afterwards."""
         training, stack = self._training, self._training.stack
-        start, drawn = copy.deepcopy(stack.state_dict()), (streams.state_dict(), training.random.state_dict())
+        start, own = copy.deepcopy((stack.state_dict(), self.mixing.state_dict()))
+        drawn = streams.state_dict(), training.random.state_dict()
         best, best_score = self.pairing.bandwidth, torch.tensor([self._metric.worst], dtype=torch.float64)
         for bandwidth in self.bandwidths:
             self.pairing.bandwidth = bandwidth
@@ -138,6 +139,7 @@ class RCMixup(KeepsState, Mix):
                 if bool(self._metric.better(score, best_score)):
                     best, best_score = bandwidth, score
             stack.load_state_dict(start)
+            self.mixing.load_state_dict(own)
             streams.load_state_dict(drawn[0])
             training.random.load_state_dict(drawn[1])
         self.pairing.bandwidth = best

@@ -40,14 +40,15 @@ class CutMix(Mixing):
         return {"box": np.repeat(drawn.astype(np.float32), order.sizes, axis=0)}
 
     def forward(self, first: Any, second: Any, draws: Mapping[str, Tensor]) -> tuple[Any, Tensor]:
-        """Return images `(..., B, C, H, W)` with their boxes, and the share of pixels kept `(..., B)`."""
+        """Return images `(..., B, C, H, W)`, or clips, with their boxes, and the share of pixels kept `(..., B)`."""
         height, width = first.shape[-2:]
         box, side = draws["box"], (1 - draws["lam"]).sqrt()
         rows = _inside(box[..., 0], side, height) & (box[..., 2:] > 0)
         columns = _inside(box[..., 1], side, width)
         inside = rows.unsqueeze(-1) & columns.unsqueeze(-2)
+        inside = inside.reshape(*inside.shape[:-2], *(1,) * (first.ndim - inside.ndim), height, width)  # of clips, too
         kept = 1 - rows.sum(dim=-1) * columns.sum(dim=-1) / (height * width)
-        return torch.where(inside.unsqueeze(-3), second, first), kept.to(draws["lam"].dtype)
+        return torch.where(inside, second, first), kept.to(draws["lam"].dtype)
 
 
 def _inside(centre: Tensor, side: Tensor, size: int) -> Tensor:

@@ -87,7 +87,7 @@ class PuzzleMix(Mixing):
     def step(self, loss: Loss, stack: ModelStack, batch: Batch) -> Tensor:
         """Add the saliency of both images of each pair to the draws, then take a step."""
         lead, partner = batch.draws["lam"].ndim, batch.rows("partner", "mixing PuzzleMix")
-        both = saliency(stack.model, torch.cat([batch.x, partner.x], dim=lead - 1), lead)
+        both = saliency(stack.model, torch.cat([batch.x, partner.x], dim=lead - 1), lead, batch.y.shape[-1])
         first, second = both.chunk(2, dim=lead - 1)
         draws = {**batch.draws, "saliency": first, "partner_saliency": second}
         return super().step(loss, stack, replace(batch, draws=draws))
@@ -178,16 +178,16 @@ class PuzzleMix(Mixing):
         return means[..., :, :-1, :, -1], means[..., :, 1:, :, 0]
 
 
-def saliency(model: nn.Module, x: Tensor, lead: int = 1) -> Tensor:
+def saliency(model: nn.Module, x: Tensor, lead: int = 1, means: int | None = None) -> Tensor:
     """Return `sqrt(mean_c (d sum_k f_k / d x)^2)`, `(..., B, H, W)`, of the model f in evaluation mode.
 
     The mode of the model and its gradients stay as they are. `lead` axes of `x: (..., B, C, H, W)` stand before C; all
-    between them and H count as channels.
+    between them and H count as channels. Of the outputs the first `means` are summed, which are not those of variances.
     """
     training = model.training
     model.eval()
     x = x.detach().requires_grad_()
-    (gradient,) = torch.autograd.grad(model(x).sum(), x)
+    (gradient,) = torch.autograd.grad(model(x)[..., :means].sum(), x)
     model.train(training)
     return gradient.square().mean(dim=tuple(range(lead, x.ndim - 2))).sqrt()
 

@@ -40,7 +40,7 @@ class InputDistance(Pairing):
         if self.labels:
             self.refuse_gaps(train)
             points = torch.cat([points, train.y.double()], dim=1)
-        self.sigma = resolve_bandwidth(points, self.bandwidth)
+        self.sigma = resolve_bandwidth(points, self.bandwidth, itself=False)
         points -= points.mean(dim=0)
         norm = points.square().sum(dim=1)
         self._cumulative = np.empty((n, n))

@@ -37,11 +37,13 @@ class Neighbours(KeepsState, Pairing):
         whole = all(isinstance(k, int) and not isinstance(k, bool) and k >= 0 for k in options)
         if not options or not whole or len(set(options)) < len(options):
             raise InputError(f"options must be different whole numbers, 0 or more, got {options!r}")
-        self.options = np.array(options, dtype=np.int64)
+        self.options = tuple(options)
         self.distance = check_choice("distance", distance, ("x", "y", "both"))
 
     def fit(self, train: Split) -> None:
-        n, most = len(train), int(self.options.max())
+        if self.distance != "x":
+            self.refuse_gaps(train)
+        n, most = len(train), max(self.options)
         if most > n - 1:
             raise InputError(f"options must be at most the {n - 1} other training rows, got {most}")
         x, y = Standardised(train.x), Standardised(train.y)
@@ -71,7 +73,7 @@ class Neighbours(KeepsState, Pairing):
 
     def partners(self, rows: np.ndarray, chosen: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return for each row one of its `options[chosen]` nearest rows, uniformly, `(M,)` int64."""
-        count = self.options[chosen]
+        count = np.array(self.options)[chosen]
         place = (rng.random(len(rows)) * count).astype(np.int64)
         if not self.nearest.size:
             return rows.copy()

@@ -8,7 +8,6 @@ from cmixup.data import Split
 from cmixup.errors import InputError, as_number
 from cmixup.pairing.base import Pairing
 from cmixup.sampling.bandwidth import diagnose, parse_bandwidth, resolve_bandwidth
-from cmixup.sampling.inputs import as_labels
 from cmixup.sampling.sampler import BatchPartnerSampler
 from cmixup.training.batch import EpochBatches
 
@@ -38,7 +37,7 @@ class SecondBatch(Pairing):
 
     def fit(self, train: Split) -> None:
         self._labels = train.y.numpy()
-        bandwidth = resolve_bandwidth(as_labels("labels", self._labels), self.bandwidth)
+        bandwidth = resolve_bandwidth(self._labels, self.bandwidth)
         self.sampler = BatchPartnerSampler(bandwidth, candidates=self.candidates)
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:

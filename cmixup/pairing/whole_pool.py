@@ -36,6 +36,7 @@ class WholePool(RepresentationDistance):
         self.encoded = torch.zeros(0)
 
     def fit(self, train: Split) -> None:
+        super().fit(train)
         if len(train) < 2:
             raise InputError(f"pairing WholePool needs 2 training rows or more, got {len(train)}")
         size = train.x[torch.arange(1)].nbytes * len(train)

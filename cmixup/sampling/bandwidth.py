@@ -155,17 +155,18 @@ def parse_bandwidth(bandwidth: Bandwidth) -> float | tuple[str, float]:
     return check_bandwidth(bandwidth)
 
 
-def resolve_bandwidth(labels: Given, bandwidth: Bandwidth, *, seed: int = 0) -> float:
+def resolve_bandwidth(labels: Given, bandwidth: Bandwidth, *, seed: int = 0, itself: bool = True) -> float:
     """Turn a bandwidth of any form that `parse_bandwidth` allows into a number in label units.
 
     A number is returned without looking at the labels. `seed` is that of `bandwidth_for_fraction`.
+    `itself` says whether a row is among its own partners, as fractions count them.
     """
     parsed = parse_bandwidth(bandwidth)
     if isinstance(parsed, float):
         return parsed
     form, value = parsed
     if form == "fraction":
-        return _search(as_labels("labels", labels, gaps=True), value, seed)
+        return _search(as_labels("labels", labels, gaps=True), value, seed, itself=itself)
     if form == "median":
         return float(np.sqrt(value * median_squared_distance(labels, seed=seed)))
     values = as_labels("labels", labels, gaps=True)
@@ -191,7 +192,7 @@ def bandwidth_for_fraction(labels: Given, fraction: float, *, seed: int = 0) -> 
     return _search(as_labels("labels", labels, gaps=True), float(fraction), check_count("seed", seed))
 
 
-def _search(data: Labels, fraction: float, seed: int) -> float:
+def _search(data: Labels, fraction: float, seed: int, *, itself: bool = True) -> float:
     """Return the result of `bandwidth_for_fraction`, for checked labels."""
     rng = np.random.default_rng(seed)
     sample = np.asarray(data[_standing_for(data, MAX_SEARCH_LABELS, rng)], dtype=np.float64)
@@ -199,10 +200,13 @@ def _search(data: Labels, fraction: float, seed: int) -> float:
     rows = Distances(sample)
     distance = rows.to(rows.at(anchors), 0, len(sample))
     distance[distance < MIN_BANDWIDTH] = 0.0
+    if not itself:
+        distance[np.arange(len(anchors)), anchors] = FAR
+    nearest = distance.min(axis=1, keepdims=True)
     longest = float(distance[distance < FAR].max())
 
     def is_wide_enough(bandwidth: float) -> bool:
-        weight = np.exp(-Kernel(bandwidth).excess(distance, 0.0))
+        weight = np.exp(-Kernel(bandwidth).excess(distance, nearest))
         effective = weight.sum(axis=1) ** 2 / np.einsum("bm,bm->b", weight, weight)
         return bool(np.median(effective) >= fraction * len(sample))
 

@@ -13,6 +13,7 @@ parameters, and numbers that draws or steps count are its extra state (`get_extr
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -162,14 +163,14 @@ def per_run(method: Method) -> tuple[str, ...]:
 def shared_options(method: Method) -> str:
     """Return all that a stack takes from the first of its methods, as text: all but `per_run`, of parts, too.
 
-    These are classes and attributes that are a number, a word, a list, true, false or None.
+    These are classes and attributes that are a number, a word, a list, true, false, None or a dataclass.
     """
     apart, options = per_run(method), []
     for path, part in method.named_modules():
         inside = path.partition(".")[0] in apart
         plain = {
             name: value for name, value in vars(part).items()
-            if not inside and isinstance(value, (int, float, str, list, tuple, type(None)))
+            if not inside and (isinstance(value, (int, float, str, list, tuple, type(None))) or is_dataclass(value))
             and not name.startswith("_") and name not in apart
         }  # fmt: skip
         options.append((path, type(part).__name__, plain))

@@ -101,6 +101,17 @@ def test_the_search_looks_at_train_and_validation_only() -> None:
     assert not np.array_equal(elsewhere.pairing.probabilities, learned)
 
 
+def test_runs_of_other_searches_are_other_stacks() -> None:
+    runs = [make_run(composed("mixrl", **{**FAST, "outer": outer})) for outer in (0, 3, 3)]
+    assert [result.stack for result in train(runs, settings(epochs=1))] == [1, 2, 2]
+
+
+def test_a_label_of_validation_that_is_missing_counts_for_nothing() -> None:
+    data = make_data(4, d_y=2)
+    data.val.y[3, 0] = torch.nan
+    assert searched(data, 4).pairing.diagnostics()["mean_k"] > 0
+
+
 def test_steps_of_the_search_are_told_as_epoch_0() -> None:
     heard = list[tuple[int, float | None]]()
     train([make_run(composed("mixrl", **FAST))], settings(epochs=1),

@@ -11,6 +11,7 @@ from torch import nn
 from cmixup.methods.rc_mixup import RCMixup
 from cmixup.mixing.lam import Beta
 from cmixup.pairing.label import LabelDistance
+from cmixup.seeding import Streams
 from cmixup.training.method import squared_errors
 from cmixup.training.trainer import Run, train
 from tests.helpers import (
@@ -28,6 +29,7 @@ from tests.helpers import (
     states_differ,
     train_one,
 )
+from tests.mixing.images import ConvNet, picture_data
 
 
 def rc_mixup(bandwidth: float = 0.3, layer: str = "input", **options: Any) -> RCMixup:
@@ -104,6 +106,16 @@ def test_trials_leave_their_choice_and_nothing_else(trial_epochs: int, model: An
     )
     assert_states_equal(ours.state_dict, theirs.state_dict)
     assert ours.history == theirs.history
+
+
+def test_trials_leave_the_network_of_a_mixing_as_it_was() -> None:
+    of_trials, histories = {"warm_up": 1, "every": 8, "trial_epochs": 2, "bandwidth": 0.1}, []
+    for listed in ([1e-3, 1e-3], [1e-3]):
+        method = composed("rc_mixup", mixing="automix", bandwidths=listed, **of_trials)
+        torch.manual_seed(0)
+        (result,) = train([Run(picture_data(size=(16, 16)), method, ConvNet(), Streams(0))], settings(epochs=3))
+        histories.append(result.history)
+    assert histories[0] == histories[1]
 
 
 def test_the_checkpoint_is_chosen_after_the_warm_up() -> None:

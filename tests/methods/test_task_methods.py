@@ -18,6 +18,7 @@ from cmixup.methods.meta_aug import MetaAug
 from cmixup.methods.mr_maml import MRMAML, gaussian_divergence
 from cmixup.mixing.linear import mix
 from cmixup.pairing.support import SupportLabels
+from cmixup.training.model_stack import ModelStack
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import train
 from cmixup.training.training import Training
@@ -292,6 +293,15 @@ def test_blocks_are_matched_at_the_least_cost(k: int) -> None:
 
             best = min(cost(p) for p in permutations(random[row, block].tolist()))
             assert cost(tuple(pair[row, block].tolist())) == pytest.approx(best)
+
+
+def test_a_step_without_any_weight_leaves_the_weights() -> None:
+    run = make_fitted(composed("local_metamix"))
+    stack, batch = ModelStack([run.model], torch.device("cpu"), "adam", 0.01), one_batch(run)
+    run.method.step(stack, with_draws(batch, weight=torch.ones_like(batch.draws["weight"])))  # moments are no longer 0
+    before = {name: value.clone() for name, value in run.model.state_dict().items()}
+    assert run.method.step(stack, with_draws(batch, weight=torch.zeros_like(batch.draws["weight"]))) == 0
+    assert_states_equal(run.model.state_dict(), before)
 
 
 @pytest.mark.parametrize("form", [{"quantile": 1.0}, {"form": "exponential", "a": 0.0}])

@@ -56,6 +56,9 @@ def test_pixels_in_the_box_are_the_partners_and_the_weight_is_the_share_kept(cha
         assert weight[k].item() == np.float32(1) - np.float32(inside.sum()) / np.float32(inside.size)
         cut += int(inside.any())
     assert cut > 150
+    clips = (part.unsqueeze(2).expand(-1, -1, 4, -1, -1) for part in (first, second))  # (B, C, T, H, W)
+    for frame in CutMix()(*clips, draws)[0].unbind(2):
+        assert torch.equal(frame, mixed)
 
 
 def test_frequencies_of_cuts() -> None:

@@ -218,6 +218,8 @@ def test_saliency_is_the_size_of_the_gradient_in_evaluation_mode() -> None:
         row = x[k : k + 1].clone().requires_grad_()
         (gradient,) = torch.autograd.grad(model(row).sum(), row)
         torch.testing.assert_close(actual[k], gradient[0].square().mean(dim=0).sqrt())
+    model.out.weight.data[1] = 0.0  # the second output is a variance, which has no part in it
+    torch.testing.assert_close(saliency(model, x, 1, 1), saliency(model, x))
 
 
 def test_a_row_that_is_predicted_exactly_has_a_saliency() -> None:

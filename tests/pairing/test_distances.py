@@ -52,6 +52,14 @@ def test_p_is_the_kernel_over_other_rows(labels: bool) -> None:
     np.testing.assert_allclose(probabilities(pairing), weight / weight.sum(dim=1, keepdim=True), atol=1e-9)
 
 
+@pytest.mark.parametrize("width", [2, 200])
+def test_a_fraction_is_that_of_other_rows(width: int) -> None:
+    split = Split(torch.randn(300, width), torch.zeros(300, 1), torch.zeros(300, dtype=torch.int64))
+    pairing = InputDistance(("fraction", 0.2))
+    pairing.fit(split)
+    assert np.median(1 / np.square(probabilities(pairing)).sum(axis=1)) == pytest.approx(60, rel=0.02)
+
+
 def test_a_row_is_never_its_own_partner_and_draws_follow_p() -> None:
     pairing, _ = fitted(12)
     index = np.repeat(np.arange(12), 4000)

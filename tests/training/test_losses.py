@@ -21,7 +21,10 @@ from cmixup.mixing.lam import Beta
 from cmixup.networks.fcn3 import FCN3
 from cmixup.pairing.inputs import InputDistance
 from cmixup.pairing.label import LabelDistance
+from cmixup.pairing.neighbours import Neighbours
 from cmixup.pairing.representation import RepresentationDistance
+from cmixup.pairing.second_batch import SecondBatch
+from cmixup.pairing.whole_pool import WholePool
 from cmixup.sampling.bandwidth import diagnose
 from cmixup.seeding import Streams
 from cmixup.training.losses import GAUSSIAN, SQUARED, LabelScaling, joined, mean_names, variance_of
@@ -154,7 +157,7 @@ def with_gaps(n: int) -> RegressionData:
 
 def test_labels_with_gaps_are_fitted_and_scored_by_what_is_there() -> None:
     data = with_gaps(180)
-    for method in (ERM(), Mix(LabelDistance("auto"), Beta(2.0, "example"))):
+    for method in (ERM(), *(Mix(kind("auto"), Beta(2.0, "example")) for kind in (LabelDistance, SecondBatch))):
         torch.manual_seed(0)
         run = Run(data, method, nn.Linear(2, 2), Streams(0))
         (result,) = train([run], TrainSettings(60, 16, 0.03, label_scaling="standard"))
@@ -216,7 +219,8 @@ def test_what_takes_no_gaps_says_so() -> None:
     ):
         with pytest.raises(InputError, match=message):
             train([Run(data, method, nn.Linear(2, 2), Streams(0))], TrainSettings(1, 16, 0.1, loss=loss))
-    for pairing in (InputDistance(1.0, labels=True), RepresentationDistance(1.0, labels=True)):
+    for pairing in (InputDistance(1.0, labels=True), RepresentationDistance(1.0, labels=True),
+                    WholePool(1.0, labels=True), Neighbours(distance="both")):  # fmt: skip
         with pytest.raises(
             InputError, match=f"pairing {type(pairing).__name__} takes no labels with gaps, which split"
         ):

@@ -65,7 +65,8 @@ reproduce-table2-paired: reproduce-table2 ## Table 2, compared on the same test 
 reproduce-table-spurious: $(VENV)/.ready ## RCF-MNIST's ERM at three ratios (GPU)
 	$(MAKE) reproduce-table3 SEEDS=$(or $(SEEDS),3) DATASETS=rcf_mnist METHODS=erm
 	$(PY) -m scripts.train -m dataset=rcf_mnist method=erm experiment.name=table_spurious dataset.ratio=0.5,0.95 \
-	    logger=none seeds=$(or $(SEEDS),3) preset=$(or $(PRESET),paper) device=$(or $(DEVICE),auto) out=$(or $(OUT),outputs)
+	    logger=none "seeds='$(or $(SEEDS),3)'" preset=$(or $(PRESET),paper) device=$(or $(DEVICE),auto) \
+	    $(if $(OUT),"out=$(OUT)")
 	$(PY) -m scripts.analysis spurious $(MEASURED)
 
 reproduce-theory: $(VENV)/.ready ## Theorems 1 to 3, simulated (8 minutes)
@@ -101,7 +102,7 @@ verify-pages: $(VENV)/.ready ## Compare tables and pages with the records
 verify: verify-metrics verify-pages verify-results ## These three in turn
 
 publish: $(VENV)/.ready ## Copy finished runs into results/ and render
-	$(PY) -m scripts.publish
+	$(PY) -m scripts.publish "out=$(OUT)"
 
 render: $(VENV)/.ready ## Render tables, figures and pages from records
 	$(PY) -m scripts.render

@@ -25,6 +25,8 @@ class Backbone(nn.Module):
     layer_choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     #: Whether parameters with a leading axis of models, and inputs `(E, B, ...)`, run E models at once.
     stackable: ClassVar[bool] = False
+    #: Whether it may have two outputs for each label (`train.loss=gaussian`).
+    variances: ClassVar[bool] = True
     notes: tuple[str, ...] = ()  #: facts for a reader of its results (weights it started from)
 
     def encode(self, x: Tensor, layer: str) -> Any:

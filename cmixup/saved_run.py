@@ -29,6 +29,7 @@ from cmixup.files import (
     SERIES_FORMAT,
     TABLE_FORMAT,
     checked,
+    listed_files,
     read_tensors,
 )
 from cmixup.seeding import torch_seed
@@ -152,6 +153,8 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu", *, trust: b
         made = _imported(reader, path, trust=False).from_json(checked(path).read_bytes(), str(path))
         if (made.in_shape, len(made.targets)) != (run.in_shape, run.width):
             raise InputError(f"{path} is of other data than {MODEL}: {format_value(made.targets)}")
+    elif PREPROCESSING in listed_files(folder):  # without it new rows would be taken as scaled ones
+        raise InputError(f"run {folder} has no {PREPROCESSING}, which its {DONE} lists: copy the whole folder")
     return replace(run, model=run.model.to(place).eval(), preprocessing=made)
 
 

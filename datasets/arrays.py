@@ -100,10 +100,10 @@ class Arrays(Dataset):
         x, y, rng = self.arrays["x"], self.arrays["y"], np.random.default_rng(seed)
         domain, words = self._words("domain"), self._words("split")
         numbers = np.zeros(len(y)) if domain is None else np.unique(domain, return_inverse=True)[1]
-        named = (words.tolist(), f"{self._source}: split") if words is not None else None
         known = np.flatnonzero(~np.isnan(y).all(axis=1))
-        if named and len(known) < len(y):
-            named = [named[0][row] for row in known], named[1]
+        named = None
+        if words is not None:
+            named = dict(zip((known + 1).tolist(), words[known].tolist(), strict=True)), f"{self._source}: split"
         rows = split_own(len(known), rng, self._source, None if domain is None else numbers[known], named)
         rows = {part: known[of] for part, of in rows.items()}
         notes = [f"{len(y) - len(known)} of {len(y)} rows have no label and are left out"] * (len(known) < len(y))

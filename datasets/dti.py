@@ -39,7 +39,7 @@ class DTI(DrugTarget):
     Args:
         subsample: every year gets as many rows as the smallest in whole batches of 64, at most 100 batches; drawn with
             replacement in training (released code). False uses every row once.
-        whole_test: all rows of 2019 and 2020 instead of the 80 % that the released code keeps.
+        whole_test: all rows of 2019 and 2020, whatever `subsample`, instead of the 80 % that the released code keeps.
         drug_length, protein_length, synthetic: see `DrugTarget`.
     """
 
@@ -98,6 +98,8 @@ class DTI(DrugTarget):
                 parts["test"].append(rows if self.whole_test else rows[kept])
         if self.subsample:
             for part, years in parts.items():
+                if part == "test" and self.whole_test:
+                    continue
                 smallest = min(map(len, years))
                 count = min(MAX_BATCHES, smallest // ROWS_PER_BATCH) * ROWS_PER_BATCH or smallest
                 parts[part] = [rng.choice(rows, count, replace=part == "train") for rows in years]

@@ -52,7 +52,7 @@ class Labelled:
     files: ImageFiles
     y: np.ndarray  # (N, d_y) float64 labels
     domain: np.ndarray  # (N,) int64, 0 without a group
-    parts: list[object]  # the word of each that names its part, if a column does
+    parts: dict[int, object]  # the word of each that names its part, by the table's row, if a column does
     moments: np.ndarray  # (3, N, 3) float64: mean, mean square and variance of each image's pixels, the largest 1
     units: tuple[str, ...]  # of the labels
     source: str  # how errors call the table
@@ -176,7 +176,7 @@ class Images(TextFile):
         if (left := unknown & there).any():
             notes.append(f"{int(left.sum())} of {len(y)} rows lack a target or a group and are left out")
         rows = np.flatnonzero(there & ~unknown)
-        parts = [table.frame[column].iloc[row] for column in columns["split"] for row in rows]
+        parts = {int(row) + 1: table.frame[column].iloc[row] for column in columns["split"] for row in rows}
         labels_seen(columns["target"], y[rows], source, log=True)
         kept = ImageFiles([files[row] for row in rows], self.size, deep=deep)
         if pixels is not None:
@@ -232,7 +232,7 @@ class Images(TextFile):
         files.kept = torch.from_numpy(pixels.astype(np.uint8))
         values = pixels.reshape(n, CHANNELS, -1) / 255.0
         domain = rng.integers(0, 12 if self.group else 1, n)
-        parts: list[object] = [SPLITS[k % 3] for k in range(n)]
+        parts: dict[int, object] = {k + 1: SPLITS[k % 3] for k in range(n)}
         moments = np.stack([values.mean(axis=2), np.square(values).mean(axis=2), values.var(axis=2)])
         return Labelled(files, truth, domain, parts, moments, ("",) * truth.shape[1], "the stand-in", {}, ())
 

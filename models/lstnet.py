@@ -134,6 +134,7 @@ class LSTNet(Backbone):
     default_layer = "conv"
     draws = False
     stackable = True
+    variances = False  # its highway takes every output for a series
 
     def __init__(
         self, in_shape: tuple[int, ...], out_features: int, channels: int = 50, hidden: int = 50, *,

@@ -20,8 +20,10 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from cmixup.data import in_threads
 from cmixup.errors import InputError, check_choice, nearest
 from cmixup.files import ARRAYS_FORMAT, IMAGES_FORMAT, SERIES_FORMAT, TABLE_FORMAT, checked, write_atomically
+from cmixup.inputs.images import read_image
 from cmixup.saved_run import SavedRun, load_run
 from cmixup.tables.columns import as_numbers, read_column
 from cmixup.tables.series import FILLS, SeriesPreprocessing
@@ -111,22 +113,37 @@ def columns_of_id(given: Args) -> list[str]:
 
 def read_images(run: SavedRun, given: Args) -> tuple[pd.DataFrame, list[Path]]:
     """Return a table of images, or of their names below the folder alone, and their files."""
-    folder = given.path("images")
+    folder, options, wrong = given.path("images"), run_options(run, given), dict[int, str]()
+    every: list[Path | None]
     if "labels" in given:
-        options = run_options(run, given)
         image = str(options.get("image") or "")
         table = read_image_table(given.path("labels"), folder, image, columns_of_id(given), format_of(options))
-        if table.wrong and not options["skip_broken"]:
-            raise InputError(f"{table.wrong[min(table.wrong)]} (dataset.skip_broken=true goes on without)")
-        if table.wrong:
-            what = f"{len(table.wrong)} rows have no image that can be used and are left out"
-            print(f"warning: {what}: {table.wrong[min(table.wrong)]}", file=sys.stderr)
-        frame, files = table.frame[[file is not None for file in table.files]], [file for file in table.files if file]
+        frame, every, wrong = table.frame, table.files, dict(table.wrong)
+        if wrong and not options["skip_broken"]:
+            raise InputError(f"{wrong[min(wrong)]} (dataset.skip_broken=true goes on without)")
     else:
-        files = run.preprocessing.files(folder)
-        frame = pd.DataFrame(index=range(len(files)))
+        every = run.preprocessing.files(folder)
+        frame = pd.DataFrame(index=range(len(every)))
+    if options.get("skip_broken"):
+        found = [row for row, file in enumerate(every) if file]
+        reasons = in_threads(lambda row: _why_broken(every[row]), found)
+        wrong |= {row: reason for row, reason in zip(found, reasons, strict=True) if reason}
+    if wrong:
+        what = f"{len(wrong)} rows have no image that can be used and are left out"
+        print(f"warning: {what}: {wrong[min(wrong)]}", file=sys.stderr)
+    files = [file for row, file in enumerate(every) if file and row not in wrong]
+    frame = frame[[row not in wrong for row in range(len(frame))]]
     top = folder if folder.is_dir() else folder.parent
     return frame.assign(**{FILE: [file.relative_to(top).as_posix() for file in files]}), files
+
+
+def _why_broken(file: Any) -> str:
+    """Return why an image cannot be read; nothing if it can."""
+    try:
+        read_image(file, 1)
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def read_new_arrays(run: SavedRun, given: Args) -> tuple[pd.DataFrame, Any]:

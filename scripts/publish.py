@@ -8,6 +8,7 @@ Example: `python -m scripts.publish out=outputs`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,13 +26,14 @@ from scripts.records.published import (
     EVERY_STUDY,
     PREDICTED,
     add_runs,
+    cell_name,
     dataset_of,
     keep_predictions,
     run_files,
     write_reports,
 )
 from scripts.records.rescored import lacking_scores, scores_again
-from scripts.records.run_tables import Report, read_pairs
+from scripts.records.run_tables import Report, read_pairs, row_of
 from scripts.report import rendering
 from scripts.report.overfitting import keep_curves
 from scripts.stats.scored import Parts
@@ -43,7 +45,7 @@ def publish_runs(out: Path, results: Path) -> list[Path]:
 
     Raises:
         InputError: no run to publish, one of edited or unknown code, one without predictions, one with a damaged
-            file, or one with the seed that methods are tuned with. Nothing has been written then.
+            file, two of a cell and seed, or one with the seed of tuning. Nothing has been written then.
     """
     reports = [r for r in load_reports(out / "runs") if r["experiment"] not in NOT_PUBLISHED]
     if not reports:
@@ -58,6 +60,11 @@ def publish_runs(out: Path, results: Path) -> list[Path]:
     tuned_on = [r["run"] for r in reports if r["seed"] == TUNE_SEED]
     if tuned_on:
         raise InputError(f"seed {TUNE_SEED} is what methods are tuned with and must not enter a table: {tuned_on[0]}")
+    cells = Counter((r["experiment"], r["dataset"], cell_name(row_of(r)), r["seed"]) for r in reports)
+    if twice := [
+        " ".join(map(str, cell)) for cell, count in cells.items() if count > 1
+    ]:  # a copy, or other tuned values
+        raise InputError(f"{twice[0]}: two runs are of this cell and seed; move one out of {out / 'runs'}")
     with holding_locks(results, [PUBLISHING], wait=True):  # files are read, and written with what is new
         tracked = [r for r in reports if r["config"]["train"].get("track")]  # they are there for their curves
         keep_curves(results, ((r, checked(out / "runs" / r["run"] / HISTORY)) for r in tracked))

@@ -54,10 +54,10 @@ def check_scores(results: Path) -> Checked:
 def check_cells(results: Path, given: Args) -> Checked:
     """Train published cells again and compare them within noise."""
     study = sorted(path.name for path in (results / "runs").glob(f"{STUDY}*"))
-    known = [*(name for name in option_names("experiment") if name not in NOT_PUBLISHED), *study]
+    usual = [name for name in option_names("experiment") if name not in NOT_PUBLISHED]
     tables = sorted({dataset_of(path) for name in study for path in (results / "runs" / name).glob("*.json")})
     datasets = given.listed("datasets", [*option_names("dataset"), *tables])
-    experiments = given.listed("experiments", known)
+    experiments = given.listed("experiments", [*usual, *study]) if "experiments" in given else usual
     models = given.listed("models", option_names("model")) if given.get("models") else [QUICK]
     cells = published_cells(results, datasets, experiments, models)
     seed, n = given.count("seed", random.randrange(10**6)), given.count("count", 12)  # noqa: S311 - no secret

@@ -38,17 +38,21 @@ class Preprocessing(ABC):
     def as_given(self, new: Any) -> Any:
         """Return new rows as what `apply` takes, here a data frame: other forms of the same, in the units of the file.
 
-        These are a dict of columns or of one row, a list of such, and lists or arrays of numbers by `read_columns`.
-        What is none of them raises `InputError`.
+        These are a frame of polars or another library, a dict of columns or of one row, a list of such, and lists or
+        arrays of numbers by `read_columns`. What is none of them raises `InputError`.
         """
         import pandas as pd
 
         if isinstance(new, pd.DataFrame):
             return new
+        if hasattr(new, "columns"):  # of polars and others
+            from cmixup.sklearn.frames import as_array, as_frame
+
+            return as_frame(as_array("rows", new))
         names = self.read_columns
         try:
             if isinstance(new, Mapping):
-                return pd.DataFrame([new] if all(map(np.isscalar, new.values())) else dict(new))
+                return pd.DataFrame(dict(new) if any(map(pd.api.types.is_list_like, new.values())) else [new])
             if isinstance(new, pd.Series):
                 return new.to_frame().T
             new = new.detach() if hasattr(new, "detach") else new

@@ -10,6 +10,7 @@ from sklearn.ensemble import StackingRegressor, VotingRegressor
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.metadata_routing import _routing_enabled, get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
 from cmixup.sampling.inputs import Floats, Ints
@@ -24,7 +25,10 @@ def fit_options(blend: Any, sample_weight: Any, groups: Any) -> dict[str, Any]:
     options, name = {}, _weight_name(blend)
     if np.ndim(sample_weight) and name:
         options[name] = sample_weight
-    if groups is not None and (isinstance(blend, BaseSearchCV) or has_fit_parameter(blend, "groups")):
+    search = isinstance(blend, BaseSearchCV)
+    if search and _routing_enabled():  # it refuses what no part of it asks for
+        search = bool(get_routing_for_object(blend).consumes("fit", ["groups"]))
+    if groups is not None and (search or has_fit_parameter(blend, "groups")):
         options["groups"] = groups
     return options
 
@@ -66,5 +70,5 @@ def _weight_name(blend: Any) -> str | None:
         return "sample_weight" if names == {"sample_weight"} else None
     if isinstance(blend, Pipeline):
         step, last = blend.steps[-1]
-        return (name := _weight_name(last)) and f"{step}__{name}"
+        return (name := _weight_name(last)) and (name if _routing_enabled() else f"{step}__{name}")
     return "sample_weight" if has_fit_parameter(blend, "sample_weight") else None

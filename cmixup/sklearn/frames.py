@@ -97,14 +97,13 @@ def _numbers(column: Any, name: Any) -> tuple[Any, str]:
             raise InputError(f"{what}: {cure * isinstance(name, str)}name it in categorical_features")
     if (times := days_of(column)) is not None:
         return times
-    if kind != "O":
+    if kind not in "OUT":
         return column, NO_TIMES
     missing = [is_missing(value) for value in column]
     for value, unknown in zip(column, missing, strict=True):
         if isinstance(name, str) and not (unknown or _is_number(value)):  # scikit-learn's error names no column
             raise InputError(f"column {format_value(name)} of X must hold numbers, got {format_value(value)}")
-    fill = any(missing) and column.dtype == object
-    return np.where(missing, np.nan, np.asarray(column, dtype=object)) if fill else column, NO_TIMES
+    return np.where(missing, np.nan, np.asarray(column, dtype=object)) if any(missing) else column, NO_TIMES
 
 
 def _is_number(value: Any) -> bool:

@@ -24,8 +24,8 @@ FORMAT = "cmixup.sklearn.TabularRegressor/11"
 KINDS: dict[str, Any] = {
     "_table": Table, "_table.transform": Transform, "_intervals": Intervals, "_trees": Trees, "_intervals.trees": Trees
 }  # fmt: skip
-#: No file holds rows, and the models of a user.
-LEFT_OUT = ("_held_out", "blended_")
+#: No file holds rows, the models of a user, and what `set_fit_request` asked of scikit-learn.
+LEFT_OUT = ("_held_out", "blended_", "_metadata_request")
 
 AnyEstimator = TypeVar("AnyEstimator", bound=Any)
 
@@ -33,7 +33,7 @@ AnyEstimator = TypeVar("AnyEstimator", bound=Any)
 def write_estimator(estimator: Any, path: str | PathLike[str]) -> None:
     """Write a fitted estimator, see `TabularRegressor.save`: arguments and numbers as JSON, arrays as they are."""
     params, arrays = estimator.get_params(deep=False), dict[str, Any]()
-    given = {name: tuple(value) if isinstance(value, np.ndarray) else value for name, value in params.items()}
+    given = {name: tuple(value) if getattr(value, "ndim", 0) else value for name, value in params.items()}
     if not isinstance(given["cv"], int):
         given["cv"] = None
     fitted = {name: value for name, value in vars(estimator).items() if name not in {*params, *LEFT_OUT}}

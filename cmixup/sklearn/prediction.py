@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import r2_score
@@ -17,7 +18,7 @@ from cmixup.sampling.inputs import Floats
 from cmixup.sklearn.blend import predict_models
 from cmixup.sklearn.effects import joined
 from cmixup.sklearn.fitting import threads
-from cmixup.sklearn.frames import as_labels
+from cmixup.sklearn.frames import as_frame, as_labels
 from cmixup.sklearn.intervals import Intervals, check_coverage
 from cmixup.sklearn.losses import Loss
 from cmixup.sklearn.network import predict_networks
@@ -157,7 +158,8 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
                     return -float(sample_weight @ loss.of_rows(outputs, torch.from_numpy(y)).numpy())
 
                 options: Any = {"scoring": gain, "sample_weight": rows.weight, "random_state": 0}
-                x = given if self.blended_ else rows.x
+                x = as_frame(given) if issparse(given) or hasattr(given, "columns") else given
+                x = x if self.blended_ else rows.x
                 added += permutation_importance(self, x, rows.y, **options).importances_mean
             added = added.clip(min=0)
             self._importances = added / (added.sum() or 1.0)

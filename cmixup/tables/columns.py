@@ -135,8 +135,8 @@ def read_column(values: pd.Series) -> Reading:
 def as_numbers(values: pd.Series, form: str = "") -> tuple[np.ndarray, np.ndarray]:
     """Return a column as `(N,)` float64, NaN where nothing is known, and `(N,)` bool: where it holds no number.
 
-    Texts are read as numbers, and true and false as 1 and 0; or by a form. Numbers of a form may be written with other
-    signs for thousands and decimals, or stand as they are.
+    Texts are read as numbers, with the signs of their table (see `read_column`), and true and false as 1 and 0; or by a
+    form. Numbers of a form may be written with other signs for thousands and decimals, or stand as they are.
     """
     if pd.api.types.is_numeric_dtype(values) and form not in (*PLAIN, *SINCE):
         numbers = values.to_numpy(np.float64, na_value=np.nan)
@@ -146,8 +146,11 @@ def as_numbers(values: pd.Series, form: str = "") -> tuple[np.ndarray, np.ndarra
         return times[0], np.full(len(values), mixed) & ~np.isnan(times[0])
     codes, words = as_words(values)
     if not form:
-        texts = pd.Series([LOGICAL.get(word.lower(), word) for word in words], dtype=object)
-        numbers = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64)
+        texts = [LOGICAL.get(word.lower(), word) for word in words]
+        sign, decimal = THOUSANDS.get(values.attrs.get("thousands", ""), ""), values.attrs.get("decimal", ".")
+        numbers = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").to_numpy(np.float64)
+        if sign or decimal != ".":  # of a file whose numbers are written so, and were left as text
+            numbers = min(parsed(texts, f"1{sign}234{decimal}5"), numbers, key=lambda read: np.isnan(read).sum())
     else:
         numbers = parsed(words, form) if words else np.empty(0)
         if form[0] == "1" and np.isnan(numbers).any():

@@ -30,7 +30,7 @@ def days_of(column: Any) -> tuple[NDArray[np.float64], str] | None:
         return None
     zone = getattr(column.dtype, "tz", None) or getattr(getattr(column.dtype, "pyarrow_dtype", None), "tz", None)
     column = column.dt.tz_convert("UTC").dt.tz_localize(None) if zone else column
-    column = column.to_numpy(dtype=f"{kind}8[us]") if "pyarrow" in str(column.dtype) else column.to_numpy()
+    column = (column.astype(f"{kind}8[us]") if "pyarrow" in str(column.dtype) else column).to_numpy()
     if kind == "m":
         return np.where(np.isnat(column), np.nan, column / DAY), DURATIONS
     seconds = column.astype("M8[s]")

@@ -98,6 +98,8 @@ class SeriesPreprocessing(Preprocessing):
         named = [*([] if counted else [self.time]), *filter(None, [self.id]), *self.columns]
         frame = checked_columns(frame, named, source)
         read = [checked_numbers(frame[name], source, form) for name, form in zip(self.columns, self.forms, strict=True)]
+        if counted and not len(frame):
+            raise InputError(f"{source} has no rows")
         codes = level_codes(frame[self.id]) if self.id else np.zeros(len(frame), dtype=np.int64)
         times = pd.Index(pd.Series(codes).groupby(codes).cumcount() + 1) if counted else self._times(frame, source)
         rows = pd.DataFrame(np.column_stack(read), index=times, columns=list(self.columns))
@@ -167,11 +169,13 @@ class SeriesPreprocessing(Preprocessing):
             raise InputError(f"{source} has no value of {', '.join(self.columns[: self.n_targets])} in any row")
         observed = int(known[-1]) + 1
         until_now = np.arange(values.shape[1]) < values.shape[1] - self.n_known
-        values[observed:, until_now] = 0.0  # read by no window
         gaps = np.isnan(values)
+        gaps[observed:, until_now] = False
         if gaps.any() and self.fill != "none":
             table = pd.DataFrame(values)
-            values = (table.ffill() if self.fill == "previous" else table.interpolate(limit_area="inside")).to_numpy()
+            table = table.ffill() if self.fill == "previous" else table.interpolate(limit_area="inside")
+            values = table.to_numpy(copy=True)
+        values[observed:, until_now] = 0.0  # read by no window; a gap before must not be filled towards it
         if (unknown := np.isnan(values)).any():
             row, column = np.argwhere(unknown)[0]
             where = f"column {format_value(self.columns[column])} has no value at {text_of(every[row])}"

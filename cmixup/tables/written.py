@@ -132,7 +132,7 @@ def _in_order(forms: list[str], words: Sequence[str], dayfirst: Any) -> Reading 
 
 def form_of_times(numbers: Floats) -> str:
     """Return the form of numbers that are times: 20240131, 202401, since 1970, or nothing of other numbers."""
-    words = [str(int(number)) for number in numbers]
+    words = [f"{number:.0f}" for number in numbers]
     for form, year in PLAIN.items():
         whole = (numbers > 1700 * year) & (numbers < 2200 * year) & (numbers == np.floor(numbers))
         if whole.all() and _fits(words, form):
@@ -178,6 +178,8 @@ def parsed(words: Sequence[str], form: str) -> Floats:
     if form == ISO:
         words, form = [word if re.match(r"\d{4}-\d|\d{8}T", word) else "" for word in words], "ISO8601"
     dates = pd.to_datetime(pd.Series(words, dtype=object), format=form, errors="coerce", utc=True)
+    if "%y" in form:  # 30 to 68 are of the last century, as in spreadsheets, not of this one, as in strptime
+        dates = dates.mask(dates.dt.year >= 2030, dates - pd.DateOffset(years=100))
     epoch = pd.Timestamp(0, tz="UTC")
     try:
         lengths = dates - epoch

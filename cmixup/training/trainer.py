@@ -156,6 +156,8 @@ def stacks(
     for run in runs:
         check_data(run.method, run.data)
         check_settings(type(run.method), settings)
+        if settings.fitted_by.outputs > 1 and not getattr(run.model, "variances", True):
+            raise InputError(f"loss must be squared for {type(run.model).__name__}, got {settings.loss!r}")
         loss = settings.fitted_by.for_labels(run.data.train.y)
         run.method.error, run.method.errors = loss.error, loss.errors
         run.method.check_batch(settings.batch_size)

@@ -61,10 +61,10 @@ def execute_together(jobs: Sequence[Job], on_epoch: EpochCallback = lambda *_: N
             for number, seed in (left.pop(name) for name in taken):
                 job = jobs[number]
                 folder = RunFolder(job.run_folder(seed))
-                done = folder.is_done(job.dataset)
-                if done and (waiting or not job.config["rerun"]):  # another process has trained it meanwhile
+                asked = job.config["rerun"] and not waiting
+                if not asked and folder.is_done(job.dataset):  # another process has trained it meanwhile
                     continue
-                if not done and (folder.path / DONE).is_file():
+                if not asked and (folder.path / DONE).is_file():
                     why = folder.damage() or f"the table has changed since {folder.path} was trained"
                     print(f"{why}: it is trained again", file=sys.stderr)
                 job.pending.append(seed)

@@ -19,6 +19,7 @@ import pandas as pd
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells, write_cells
 from scripts.records.run_tables import (
+    CELL,
     Pairs,
     Report,
     Row,
@@ -38,8 +39,8 @@ PREDICTED = range(10)  # seeds whose predictions are published; of later ones sc
 
 
 def cell_name(run: Row) -> str:
-    """Return the name of a run's cell in its file of predictions."""
-    return " ".join(filter(None, (run[name] for name in ("method", "model", "preset", "options"))))
+    """Return the name of a run's cell in its file of predictions, where "/" would begin a group."""
+    return " ".join(filter(None, (run[name] for name in CELL))).replace("/", "|")
 
 
 def runs_file(results: Path, experiment: str, dataset: str) -> Path:

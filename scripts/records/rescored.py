@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from cmixup.metrics import METRICS, OVER_DOMAINS, RESCALED, parse_score, with_everywhere
+from cmixup.metrics import METRICS, NAIVE, OVER_DOMAINS, RESCALED, parse_score, with_everywhere
 from cmixup.metrics import score as metric_score
 from cmixup.training.losses import mean_names
 from scripts.records.experiment import RESULTS
@@ -55,10 +55,10 @@ Scores = Mapping[str, Mapping[str, float]]  # by split and name
 
 
 def scores_again(scores: Scores, kept: Parts, std: Sequence[float] = ()) -> dict[str, dict[str, float]]:
-    """Return the scores of the splits whose predictions are kept, computed from these."""
+    """Return the scores of the splits whose predictions are kept, computed from these; no baseline's are."""
     val = kept.get("val")
     return {
-        part: {name: compute_score(name, kept[part], std, val) for name in values}
+        part: {name: compute_score(name, kept[part], std, val) for name in values if NAIVE not in name}
         for part, values in scores.items() if part in kept
     }  # fmt: skip
 

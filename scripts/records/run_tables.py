@@ -39,6 +39,7 @@ Pairs = Iterable[tuple[Report, Row]]  # of runs, what each shares with others of
 BEGIN = ("cell", "model", "method", "preset", "layer", "bandwidth", "alpha", "options", "trial", "seed", "split")
 END = ("best_epoch", "seconds", "hyperparameters")
 TEXTS = ("model", "method", "preset", "layer", "options", "hyperparameters")
+CELL = ("method", "model", "preset", "options")  # columns that tell the cells of a table apart
 PLACE = ("experiment", "dataset", "run", "shared")  # columns of frames that a file has once or for each cell
 PARTS = ("val", "test")
 FACTS = "train"  # begins the columns of facts
@@ -170,24 +171,28 @@ def read_pairs(path: Path) -> Pairs:
 
 
 def write_pairs(path: Path, experiment: str, dataset: str, pairs: Pairs) -> None:
-    """Write runs as CSV and JSON, in order of cells, trials and seeds; of two of one name the last one stays."""
-    runs: dict[tuple[str, int, int], tuple[Report, Row]] = {}
+    """Write runs as CSV and JSON, in order of names, trials and seeds; of two of one cell the last one stays."""
+    runs, entries = dict[tuple[object, ...], tuple[str, int, int, Row]](), dict[str, str]()
     for shared, row in pairs:
-        trial = row.get("trial", "")
-        runs[shared["run"], -1 if trial == "" else int(trial), int(row["seed"])] = shared, row
-    entries, rows = dict[str, str](), []
-    for _, (shared, row) in sorted(runs.items(), key=lambda pair: pair[0]):
-        entry = json.dumps(shared, sort_keys=True)
+        entry, trial = json.dumps(shared, sort_keys=True), row.get("trial", "")
         name = hashlib.sha256(entry.encode()).hexdigest()[:8]
         entries[name] = entry
-        rows.append({**row, "cell": name})
+        place = shared["run"], -1 if trial == "" else int(trial), int(row["seed"])
+        runs[(*(row[key] for key in CELL), *place[1:])] = *place, {**row, "cell": name}
+    rows = [row for *_, row in sorted(runs.values(), key=lambda run: run[:3])]
+    used = {row["cell"]: entries[row["cell"]] for row in rows}
     names = dict.fromkeys(name for row in rows for name in row)
     order = {part: place for place, part in enumerate((*PARTS, FACTS))}
     scores = [name for name in names if name not in (*BEGIN, *END)]
     scores.sort(key=lambda name: order[name.partition("_")[0]])
     columns = [*(name for name in BEGIN if name in names), *scores, *(name for name in END if name in names)]
-    about = json.dumps({"experiment": experiment, "dataset": dataset})
-    lines = ",\n".join(f'"{name}": {entry}' for name, entry in entries.items())
-    write_atomically(shared_file(path), f'{about[:-1]},\n"cells": {{\n{lines}\n}}}}\n')
-    text = to_csv(rows, columns)
+    about, text = json.dumps({"experiment": experiment, "dataset": dataset}), to_csv(rows, columns)
+
+    def write_shared(cells: Mapping[str, str]) -> None:
+        lines = ",\n".join(f'"{name}": {entry}' for name, entry in cells.items())
+        write_atomically(shared_file(path), f'{about[:-1]},\n"cells": {{\n{lines}\n}}}}\n')
+
+    write_shared(used | entries)  # of the rows before, too, which stay if this ends here
     write_atomically(path, lzma.compress(text.encode(), preset=9) if path.suffix == ".xz" else text)
+    if len(used) < len(entries):
+        write_shared(used)

@@ -147,6 +147,8 @@ def test_subsampling_makes_years_equally_large() -> None:
         assert set(rows[part]) <= set(whole)
         repeated = len(set(rows[part])) < len(rows[part])
         assert repeated == (part == "train")  # training rows are drawn with replacement
+    every = DTI(whole_test=True).split(table, 0)["test"]
+    assert sorted(every) == np.flatnonzero(np.isin(table.domain, (2019, 2020))).tolist()
     again = DTI().split(table, 0)
     assert all((again[part] == rows[part]).all() for part in PARTS)
     assert not np.array_equal(DTI().split(table, 1)["train"], rows["train"])

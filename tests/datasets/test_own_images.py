@@ -106,6 +106,10 @@ def test_groups_stay_together_and_a_column_names_the_parts(tmp_path: Path) -> No
     data = Images(**options, split="part").load(5)
     assert [len(part) for part in (data.train, data.val, data.test)] == [12, 4, 8]
     assert data.test.y[:, 0].tolist() == [float(d.sum()) for d in DIGITS[16:]]
+    ink = [np.nan, *(int(digit.sum()) for digit in DIGITS[1:])]
+    options = folder_of(tmp_path / "other", ink=ink, part=[*words[:-1], "tst"])
+    with pytest.raises(InputError, match="row 24: the part must be train, val or test, got 'tst'"):
+        Images(**options, split="part").load(0)
 
 
 def test_several_targets_may_have_gaps_and_rows_without_any_are_left_out(tmp_path: Path) -> None:

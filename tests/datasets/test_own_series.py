@@ -147,6 +147,20 @@ def test_gaps_are_filled_if_that_is_asked_for(tmp_path: Path, fill: str, expecte
     assert dataset.load(0).notes[1] == f"7 missing values were filled (fill={fill})"
 
 
+@pytest.mark.parametrize("below", [0, 3])
+def test_a_gap_at_the_end_is_not_filled_towards_the_rows_below_the_last_target(tmp_path: Path, below: int) -> None:
+    frame = hourly(50 + below).assign(c=1.0)
+    frame.loc[50:, ["a", "b"]] = frame.loc[46:, "b"] = np.nan
+    with pytest.raises(InputError, match=r"column 'b' has no value at 2024-01-02 22:00; fill=linear has none"):
+        made_series(tmp_path, frame.astype({"a": float}), fill="linear", target="a", known="c").load(0)
+
+
+def test_new_rows_without_any_are_one_line(tmp_path: Path) -> None:
+    made = preprocessing(made_series(tmp_path, hourly(), time="row", drop="time").load(0))
+    with pytest.raises(InputError, match="series has no rows"):
+        made.apply(hourly()[:0], "series")
+
+
 # ---- naive forecasts
 
 

@@ -58,7 +58,8 @@ KINDS = {
          (("images={place}/photos", "labels={place}/labels.csv", "id=who"), "id 'who' is no column of "),
          (("images={place}/photos", "labels={place}/more.csv"), "(dataset.skip_broken=true goes on without)"),
          (("images={place}/photos", "arrays={place}/d.npz"), "must name new data to predict")),
-        (("images={place}/photos", "labels={place}/more.csv", "skip_broken=true"),),
+        (("images={place}/photos", "labels={place}/more.csv", "skip_broken=true"),
+         ("images={place}/broken", "skip_broken=true")),
     ),
     "arrays": Kind(
         ("arrays={place}/d.npz", "train.batch_size=8"), ("arrays={place}/d.npz",), "y", 2,
@@ -99,6 +100,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("own")
     folder_of(place, patient=[f"00{k % 6}" for k in range(N)])
     (place / "more.csv").write_text(f"{(place / 'labels.csv').read_text()}gone,1,000\n")
+    shutil.copytree(place / "photos", place / "broken")
+    (place / "broken" / "cut.png").write_bytes(next((place / "photos").glob("*.png")).read_bytes()[:80])
     x = np.stack(DIGITS).reshape(N, -1)
     np.savez(place / "d.npz", x=x, y=x.sum(axis=1))
     np.savez(place / "flat.npz", x=np.float64(1))

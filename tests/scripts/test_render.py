@@ -59,6 +59,14 @@ def test_publish_copies_finished_runs_of_tables_only(tmp_path):
     assert {key: run[key] for key in published} == published
 
 
+def test_two_runs_of_a_cell_and_seed_are_refused(tmp_path):
+    leave_run(tmp_path / "out", report(0))
+    shutil.copytree(tmp_path / "out/runs", tmp_path / "out/runs/old", ignore=shutil.ignore_patterns("old"))
+    with pytest.raises(InputError, match="two runs are of this cell and seed; move one out of"):
+        publish_runs(tmp_path / "out", tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
 def test_of_later_seeds_scores_alone_are_published(tmp_path, capsys):
     for seed in (9, 10):
         leave_run(tmp_path / "out", report(seed, scores={"test": {"rmse": 0.0}}))

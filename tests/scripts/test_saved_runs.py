@@ -54,6 +54,7 @@ def saved(weights: dict[str, torch.Tensor]) -> bytes:
     ("checkpoint.pt", b"", "does not hold the weights"),
     ("checkpoint.pt", saved({"linear1.weight": torch.ones(2)}), "does not hold the weights"),
     ("checkpoint.pt", math.nan, "holds numbers that are not finite"),
+    ("preprocessing.json", None, "has no preprocessing.json, which its DONE lists: copy the whole folder"),
     ("preprocessing.json", "{}", "does not hold what a run keeps there"),
     ("preprocessing.json", b"\xff", "does not hold what a run keeps there"),
     ("preprocessing.json", {"targets": ["one", "two"]}, "is of other data than model.json")],

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor, StackingRegressor, VotingRegressor
@@ -107,6 +109,26 @@ def test_weights_reach_regressors_inside_others(blend: Any) -> None:
     ((fitted,),) = quick(members=1, blend=blend, epochs=1).fit(X, y, weight).blended_
     assert fitted.predict(X[[0]] + np.eye(1, X.shape[1])) - fitted.predict(X[[0]]) == pytest.approx(1.0, abs=0.05)
     assert fit_options(VotingRegressor([("a", Ridge()), ("b", KNeighborsRegressor())]), weight, None) == {}
+
+
+def test_weights_and_groups_are_routed() -> None:
+    weight, groups = np.arange(1.0, 61), np.arange(60) // 5
+    with sklearn.config_context(enable_metadata_routing=True):
+        scaler, ridge = (
+            StandardScaler().set_fit_request(sample_weight=False),
+            Ridge().set_fit_request(sample_weight=True),
+        )
+        pipe, search = make_pipeline(scaler, ridge), GridSearchCV(Ridge(), {"alpha": [1.0]}, cv=2)
+        assert list(fit_options(pipe, weight, groups)) == ["sample_weight"]
+        assert list(fit_options(search, None, groups)) == []
+        search.set_params(cv=GroupKFold(2))
+        assert list(fit_options(search, None, groups)) == ["groups"]
+        quick(members=1, blend=pipe, epochs=1).fit(X, Y, weight, groups=groups)
+
+
+def test_importances_are_the_same_of_a_sparse_matrix() -> None:
+    one, other = (quick(members=1, blend=Ridge(), epochs=1).fit(x, Y).feature_importances_ for x in (X, csr_array(X)))
+    np.testing.assert_allclose(other, one)
 
 
 def test_several_outputs_come_from_one_model_or_one_each() -> None:

@@ -27,6 +27,12 @@ def plain() -> TabularRegressor:
     return TabularRegressor(members=2, epochs=2, bandwidth=0, random_state=0, hidden_layer_sizes=(8,))
 
 
+def test_text_with_gaps_is_numbers_in_types_of_pandas_too() -> None:
+    words = [None if k % 7 == 0 else f"{size:.2f}" for k, size in enumerate(SIZE)]
+    one, other = (FRAME.assign(size=pd.Series(words, dtype=dtype)) for dtype in (object, "string"))
+    np.testing.assert_array_equal(plain().fit(other, LABELS).predict(other), plain().fit(one, LABELS).predict(one))
+
+
 def test_a_polars_frame_is_the_same_as_one_of_pandas() -> None:
     """With gaps, levels and times of every kind, and where it is not computed yet."""
     pl = pytest.importorskip("polars")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import PowerTransformer
 
@@ -57,6 +58,13 @@ def test_numbers_of_numpy_are_saved_as_numbers(tmp_path: Path) -> None:
     fitted(alpha=np.float32(2.0), epochs=np.int64(1), hidden_layer_sizes=np.array([4, 4])).save(tmp_path / "model")
     again = TabularRegressor.load(tmp_path / "model")
     assert (again.alpha, again.epochs, again.hidden_layer_sizes) == (2.0, 1, (4, 4))
+
+
+def test_requests_and_an_index_of_columns_are_no_obstacle(tmp_path: Path) -> None:
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = TabularRegressor((8,), epochs=1, categorical_features=X.columns[-1:], random_state=0)
+        model.set_fit_request(sample_weight=True).fit(X, Y).save(tmp_path / "model")
+    assert np.array_equal(TabularRegressor.load(tmp_path / "model").predict(X), model.predict(X))
 
 
 def test_what_cannot_be_saved(tmp_path: Path) -> None:

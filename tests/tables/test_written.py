@@ -58,6 +58,7 @@ WRITTEN: dict[str, tuple[list[str], str, list[float]]] = {
     "weeks": (["2021-W05", "2020-W53-7"], WEEK, days("2021-02-01", "2021-01-03")),
     "a week too many": (["2021-W05", "2021-W53"], "", []),
     "months by name": (["13-Jan-2010", "14-FEB-2010"], "%d-%b-%Y", days("2010-01-13", "2010-02-14")),
+    "years of two digits": (["01.02.49", "01.02.12"], "%d.%m.%y", days("1949-02-01", "2012-02-01")),
     "points, year first": (["2010.01.13", "2010.2.14"], "%Y.%m.%d", days("2010-01-13", "2010-02-14")),
     "months by name, no sign": (["13Jan2010"], "%d%b%Y", days("2010-01-13")),
     "fractions": (["1\u00bd", "2\u00bd"], "", []),

@@ -31,6 +31,7 @@ from cmixup.training.losses import GAUSSIAN, SQUARED, LabelScaling, joined, mean
 from cmixup.training.method import Method
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, RunResult, train
+from models.lstnet import LSTNet
 from models.tabm import TabM
 from tests.helpers import make_data, make_run, make_split, settings
 
@@ -141,6 +142,9 @@ def test_a_method_with_an_error_of_its_own_and_scaled_losses_are_refused() -> No
         train([gaussian_run(0, data, LossOfItself())], settings(loss="gaussian"))
     with pytest.raises(InputError, match="label_scaling must be standard, centre or none for loss gaussian"):
         settings(loss="gaussian", label_scaling="loss")
+    series = replace(make_data(), **{part: make_split(40, d_y=1) for part in ("train", "val", "test")})
+    with pytest.raises(InputError, match="loss must be squared for LSTNet, got 'gaussian'"):
+        train([Run(series, ERM(), LSTNet((54, 3), 2), Streams(0))], settings(loss="gaussian"))
     with pytest.raises(InputError, match="loss must be one of squared, gaussian, got 'normal'"):
         settings(loss="normal")
 

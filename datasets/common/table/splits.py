@@ -1,6 +1,6 @@
 """How the rows of own data are split: at random, by whole groups, or as a column says."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -39,22 +39,23 @@ def split_groups(domain: np.ndarray, rng: np.random.Generator, source: str = "ta
 
 def split_own(
     n: int, rng: np.random.Generator, source: str, domain: np.ndarray | None = None,
-    named: tuple[Sequence[object], str] | None = None,
+    named: tuple[Mapping[int, object], str] | None = None,
 ) -> Indices:  # fmt: skip
-    """Split n rows by the words of a column and how errors call it, if `named`; else by whole domains, or at random."""
+    """Split n rows by the words of a column, by row of its file, if `named`; else by whole domains, or at random.
+
+    Beside the words stands how errors call the column.
+    """
     if named is not None:
         return split_named(named[0], rng, named[1])
     return split_rows(n, rng, source) if domain is None else split_groups(domain, rng, source)
 
 
-def split_named(words: Sequence[object], rng: np.random.Generator, source: str = "table") -> Indices:
+def split_named(words: Mapping[int, object], rng: np.random.Generator, source: str = "table") -> Indices:
     """Return the rows of each part as their words say; without any for validation a fifth of training validates."""
-    parts = [PARTS.get(str(word).strip().lower(), "") for word in words]
+    parts = [PARTS.get(str(word).strip().lower(), "") for word in words.values()]
     if "" in parts:
-        row = parts.index("")
-        raise InputError(
-            f"{source}, row {row + 1}: the part must be train, val or test, got {format_value(words[row])}"
-        )
+        row, word = [*words.items()][parts.index("")]
+        raise InputError(f"{source}, row {row}: the part must be train, val or test, got {format_value(word)}")
     rows = {part: np.flatnonzero(np.array(parts) == part) for part in SPLITS}
     if not len(rows["val"]) and len(rows["train"]) > 1:
         drawn = rng.permutation(rows["train"])

@@ -159,6 +159,16 @@ def test_a_damaged_run_is_made_again(name: str, how: str, tmp_path: Path, capsys
     assert RunFolder(folder).is_done()
 
 
+def test_a_rerun_repairs_a_report_with_another_sign(tmp_path: Path) -> None:
+    (folder,) = execute_job(planned(tmp_path))
+    path = folder / "report.json"
+    path.write_bytes(path.read_bytes().replace(b"rmse", b"rnse", 1))
+    with pytest.raises(InputError, match="rerun=true trains the run again"):
+        execute_job(planned(tmp_path))
+    assert execute_job(planned(tmp_path, "rerun=true")) == [folder]
+    assert RunFolder(folder).is_done()
+
+
 def test_a_file_that_somebody_removed_is_no_damage(tmp_path: Path) -> None:
     (folder,) = execute_job(planned(tmp_path))
     (folder / "checkpoint.pt").unlink()

@@ -1,13 +1,17 @@
 """Published cells: a row a seed, kept beside the others; the layer is chosen where reports become records."""
 
+import errno
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
+from cmixup.files import write_atomically
+from scripts.records import run_tables
 from scripts.records.prediction_store import read_cells
 from scripts.records.published import cell_name, keep_predictions, predictions_file, published_runs, write_reports
 from scripts.records.run_tables import frame_of, row_of
@@ -31,6 +35,34 @@ def test_a_seed_that_is_published_again_replaces_its_row_alone(tmp_path: Path) -
     write_reports(tmp_path, [one(2, value=7.0), one(0)])
     assert pd.read_csv(path).set_index("seed").val_rmse.to_dict() == {0: 2.0, 2: 7.0, 10: 2.0}
     check_same(published_runs(tmp_path)[2:], frame_of([one(10)]))  # as it was made
+
+
+def test_a_seed_of_a_cell_replaces_the_one_of_another_name(tmp_path: Path) -> None:
+    """As a run of other tuned values has, which options do not hold."""
+    (path,) = write_reports(tmp_path, [one(2)])
+    write_reports(tmp_path, [{**one(2, value=7.0), "run": f"{CELL},train.lr=0.1/seed=2"}])
+    assert pd.read_csv(path).set_index("seed").val_rmse.to_dict() == {2: 7.0}
+
+
+def test_a_full_disk_leaves_a_table_that_is_read_and_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path,) = write_reports(tmp_path, [one(0)])
+    other = {**one(0, value=7.0), "commit": "later"}
+
+    def full(path: Path, content: Any) -> None:
+        if path.suffix == ".csv":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_atomically(path, content)
+
+    with monkeypatch.context() as context:
+        context.setattr(run_tables, "write_atomically", full)
+        with pytest.raises(OSError, match="No space left"):
+            write_reports(tmp_path, [other])
+    assert published_runs(tmp_path)["val_rmse"].tolist() == [2.0]
+    write_reports(tmp_path, [other])
+    assert len(json.loads(path.with_suffix(".json").read_text())["cells"]) == 1
+    assert published_runs(tmp_path)["val_rmse"].tolist() == [7.0]
 
 
 def check_same(read: pd.DataFrame, made: pd.DataFrame) -> None:

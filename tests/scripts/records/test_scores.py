@@ -16,6 +16,7 @@ from scripts.driver.job import plan_job
 from scripts.driver.runs import load_reports
 from scripts.publish import published_run
 from scripts.records.published import (
+    cell_name,
     keep_predictions,
     predictions_file,
     published_runs,
@@ -23,7 +24,7 @@ from scripts.records.published import (
     with_predictions,
     write_reports,
 )
-from scripts.records.rescored import compute_score, fill_metrics
+from scripts.records.rescored import compute_score, fill_metrics, scores_again
 from scripts.records.run_tables import scores_of
 from scripts.stats.scored import Scored
 from scripts.verify import main
@@ -73,6 +74,13 @@ def test_all_scores_are_what_predictions_give_to_the_last_bit(
         f"{n} of {n} scores of 3 runs are what their predictions give: {n} to the last bit, 0 within"
         in capsys.readouterr().out
     )
+
+
+def test_baselines_have_no_predictions_and_a_slash_begins_no_group() -> None:
+    parts = {"test": (np.ones((2, 1)), {"": np.ones((2, 1))}, np.zeros(2))}
+    assert scores_again({"test": {"naive_training_mean": 1.0}}, parts) == {"test": {}}
+    row = {"method": "erm", "model": "fcn3", "preset": "paper", "options": "model.weights=/home/w.pth"}
+    assert cell_name(row) == "erm fcn3 paper model.weights=|home|w.pth"
 
 
 def test_scores_are_computed_by_their_names() -> None:

@@ -29,9 +29,9 @@ class Worker:
 
     def __init__(self, context: SpawnContext, work: Work):
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=serve_tasks, args=(theirs, work))
+        self.process = context.Process(target=serve_tasks, args=(theirs, work))
         with _starting_a_process():
-            self._process.start()
+            self.process.start()
         theirs.close()
 
     def give(self, task: Any) -> None:
@@ -44,39 +44,32 @@ class Worker:
         try:
             return self.connection.recv()
         except (EOFError, OSError):
-            self._process.join()
-            code = self._process.exitcode or 0
+            self.process.join()
+            code = self.process.exitcode or 0
             how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
             memory = ", as it is where memory runs out" if code == -9 else ""
             return True, f"its process {how}{memory}; the same command trains it again"
 
-    def is_alive(self) -> bool:
-        """Return whether it takes another task."""
-        return self._process.is_alive()
-
     def end(self) -> None:
         """End it at once."""
-        self._process.terminate()
-        self._process.join(5)
-        self._process.kill()
+        self.process.terminate()
+        self.process.join(5)
+        self.process.kill()
         self.connection.close()
 
 
-def work_off(
-    tasks: Mapping[str, Any], work: Work, count: int, report: Callable[[str, bool, Any], None],
-    choose: Callable[[], str | None],
-) -> None:  # fmt: skip
-    """Give tasks to `count` workers until all have ended; one that dies costs its task alone, and another follows it.
+def work_off(tasks: Mapping[str, Any], work: Work, count: int, report: Callable[[str, bool, Any], None]) -> None:
+    """Give tasks in turn to `count` workers; one that dies costs its task alone, and another follows it.
 
-    `choose` returns the next task's name, None where no more is begun; `report` gets its name, whether it has ended,
-    and what its worker sent, in the end what went wrong or None.
+    `report` gets a task's name, whether it has ended, and what its worker sent, in the end what went wrong or None.
     """
-    context = multiprocessing.get_context("spawn")
+    context, waiting = multiprocessing.get_context("spawn"), list(tasks)
     idle = [Worker(context, work) for _ in range(min(count, len(tasks)))]
     running: dict[Connection, tuple[Worker, str]] = {}
     try:
         while True:
-            while len(running) < count and (name := choose()) is not None:
+            while waiting and len(running) < count:
+                name = waiting.pop(0)
                 worker = idle.pop() if idle else Worker(context, work)
                 running[worker.connection] = (worker, name)
                 worker.give(tasks[name])
@@ -88,7 +81,7 @@ def work_off(
                 exited, message = worker.receive()
                 if exited:
                     del running[connection]
-                    idle += [worker] if worker.is_alive() else []
+                    idle += [worker] if worker.process.is_alive() else []
                 report(name, exited, message)
     finally:
         for worker in (*idle, *(worker for worker, _ in running.values())):
@@ -113,11 +106,8 @@ def _starting_a_process() -> Iterator[None]:
 
 
 def serve_tasks(connection: Connection, work: Work) -> None:
-    """Do one task after another in a worker; an error ends its task alone, and one that is not the user's is printed.
-
-    Ctrl-C is the parent's to hear.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Do one task after another in a worker; an error ends its task alone, one that is not the user's is printed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to hear
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_with_parent()
     while True:

@@ -16,7 +16,7 @@ from scripts.config.parts import target_of
 from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import RunFolder
 from scripts.plan.schedule import items_of, stacks_of, train_items
-from scripts.plan.selection import Choice, cell_commands, recorded_under, selected_methods, selected_seeds
+from scripts.plan.selection import Choice, cell_commands, recorded_under, selected_methods
 from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment
 from scripts.records.published import published_runs
@@ -93,8 +93,8 @@ def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True)
             title = f"{names.dataset_title(dataset)}, {names.method_title(method)}"
             missing.append(f"{title}: not tuned yet; {tune_command(dataset, method, choice.preset)}")
             continue
-        every = selected_seeds(experiment, dataset, choice.seeds)
-        seeds = [seed for seed in every if (dataset, method, seed) not in there]
+        asked = choice.seeds[: experiment.seeds_of.get(dataset)]
+        seeds = [seed for seed in asked if (dataset, method, seed) not in there]
         for words in cell_commands(experiment, choice, dataset, method) if seeds else []:
             job = plan_job(compose_train([*words, f"seeds={seeds}"]))
             minutes = estimate_minutes(job)

@@ -105,10 +105,7 @@ def train_items(
     """
     jobs = [job for item in items for job in item.jobs]
     pending = {item.name: item for item in items if not item.jobs or any(job.pending for job in item.jobs)}
-    waiting, problems = list(pending), list[str]()
-
-    def choose() -> str | None:
-        return waiting.pop(0) if waiting else None
+    problems = list[str]()
 
     def handle(name: str, exited: bool, message: Any) -> None:
         if not exited:
@@ -128,5 +125,5 @@ def train_items(
         workers = min(len(pending), workers or (core_count() if cpu else max(1, torch.cuda.device_count())))
         runs = f"{n} runs as " if (n := sum(len(job.pending) for job in jobs)) else ""
         display.say(f"training {runs}{len(pending)} stacks, {workers} at a time; the processes are starting")
-        work_off(pending, train_item, workers, handle, choose)
+        work_off(pending, train_item, workers, handle)
     return problems

@@ -84,11 +84,6 @@ def recorded_under(experiment: Experiment, method: str, dataset: str) -> str:
     return str(source.get(dataset, experiment.name) if isinstance(source, dict) else source)
 
 
-def selected_seeds(experiment: Experiment, dataset: str, seeds: Sequence[int]) -> list[int]:
-    """Return those of `seeds` that are trained on `dataset`."""
-    return list(seeds[: experiment.seeds_of.get(dataset)])
-
-
 def selected_methods(experiment: Experiment, dataset: str, methods: Sequence[str]) -> list[str]:
     """Return the ones among `methods` that are trained on `dataset`, each after the one that stands for it."""
     mine = [m for m in methods if m in experiment.methods_of.get(dataset, experiment.methods)]

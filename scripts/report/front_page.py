@@ -20,7 +20,7 @@ from scripts.report.rendering import draws, fills
 from scripts.report.result_table import markdown_table
 from scripts.report.study_evidence import leading_setting, read_settings
 from scripts.stats.effects import Effect
-from scripts.stats.intervals import HIGHER, LOWER, Estimate, Interval, clustered_interval, interval_text
+from scripts.stats.intervals import HIGHER, LOWER, Interval, clustered_interval, interval_text
 from scripts.study.ensembles import ENSEMBLE, METHOD
 from scripts.study.rules import PROTOCOL2
 
@@ -45,15 +45,15 @@ def found_table(e: Evidence) -> str:
     lead, at_random = leading_setting(), read_settings(PROTOCOL2)[-1]
     mix, five, both = lead.effect(METHOD), lead.effect(ENSEMBLE), at_random.effect("C-Mixup x 5", ENSEMBLE)
     assert mix
-    fresh = rival_numbers(e, "tabular"), rival_numbers(e, "tabular_catboost")
+    alone, blend = (rival_numbers(e, model)[1:] for model in ("tabular", "tabular_catboost"))
     tables = f"[{len(mix.tables)} tables](results/study.md), at most 3,000 training rows"
     body = [
         ["Does C-Mixup lower a tuned network's error?", _effect(mix), tables],
         ["Do five averaged networks, without mixing, have a lower error than one?", _effect(five), "the same tables"],
         ["Does C-Mixup lower the error of five averaged networks?", _effect(both), "the same tables"],
-        ["Is `TabularRegressor()` better than CatBoost?", _rival(fresh[0]),
-         f"[{fresh[0][1].n} fresh tables](results/estimators.md#estimators), chosen before any run"],
-        ["Is `TabularRegressor(blend=CatBoostRegressor())` better than CatBoost?", _rival(fresh[1]), "the same tables"],
+        ["Is `TabularRegressor()` better than CatBoost?", _answer(*alone),
+         f"[{alone[0].n} fresh tables](results/estimators.md#estimators), chosen before any run"],
+        ["Is `TabularRegressor(blend=CatBoostRegressor())` better than CatBoost?", _answer(*blend), "the same tables"],
         ["Is C-Mixup better than mixup, which draws partners at random?", _similar_partner(),
          "[the paper's datasets](results/findings.md#claims)"],
     ]  # fmt: skip
@@ -68,19 +68,14 @@ def _similar_partner() -> str:
 
 def _effect(one: Effect | None) -> str:
     assert one
-    return _answer(one.mean, one.lower, len(one.tables))
+    return _answer(one.mean, one.lower)
 
 
-def _rival(numbers: tuple[float, Interval, int]) -> str:
-    _, d, below = numbers
-    return _answer(d, below, d.n)
-
-
-def _answer(d: Estimate | None, lower: int, tables: int) -> str:
+def _answer(d: Interval | None, lower: int) -> str:
     assert d
     word = {LOWER: "yes", HIGHER: "no, worse"}.get(d.side, "undecided")
     mean, space, ends = interval_text(d, 1 if round(abs(d.low), 1) else 2).partition(" ")
-    count = f"lower on {lower} of {tables}" if word == "yes" else f"lower on {lower}, higher on {tables - lower}"
+    count = f"lower on {lower} of {d.n}" if word == "yes" else f"lower on {lower}, higher on {d.n - lower}"
     return f"{word}: {mean} %{space}{ends}, {count}"
 
 
@@ -101,10 +96,7 @@ RESERVE = "fresh"  # tables that were opened when the defaults were decided
 
 
 def rival_numbers(e: Evidence, model: str, part: str = RESERVE, base: str = BASE) -> tuple[float, Interval, int]:
-    """Return a model's median seconds of a fit, and its error minus the base's in percent, on tables: the fresh ones.
-
-    And on how many of these it is below 0.
-    """
+    """Return the median seconds of a fit, the error minus the base's in percent, and on how many tables it is lower."""
     frame = e.frame(e.results / ESTIMATORS)
     fits = frame[frame["part"] == part].pivot_table(["log_error", "seconds"], ["table", "split"], "model")
     differences = (fits["log_error"][model] - fits["log_error"][base]).dropna()

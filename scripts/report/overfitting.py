@@ -52,7 +52,6 @@ def keep_curves(results: Path, histories: Iterable[tuple[Report, Path]]) -> None
         rows = pd.read_csv(history, dtype=str, keep_default_na=False)
         tables[path][key] = pd.DataFrame([key] * len(rows), columns=RUN).join(rows)
     for path, runs in tables.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
         rows = pd.concat([runs[key] for key in sorted(runs)])
         write_atomically(path, rows.to_csv(index=False, lineterminator="\n"))
 

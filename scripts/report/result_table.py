@@ -83,15 +83,6 @@ class ResultTable:
     preset: str = "paper"
     about: str = ""  # how runs of the preset differ from the paper's
 
-    @property
-    def legend(self) -> str:
-        """The text above it, which explains its columns."""
-        return (
-            f"Mean test score ± standard deviation over n seeds (the paper: 3), with the weights {self.epoch}. Bold: "
-            "our best of most seeds, and differences whose 95 % interval excludes 0 (from the paper by Welch, else "
-            "paired)."
-        )
-
 
 def make_block(
     runs: pd.DataFrame, paper: Sequence[Mapping[str, str]], *, dataset: str, methods: Sequence[str],
@@ -145,7 +136,11 @@ def table_page(*tables: ResultTable, linked: bool = False) -> str:
     With `linked`, as on the published page, methods lead to their runs, and those without runs have no row. Of further
     scores it has that of the worst domain; the CSV file has all. The missing cells are the first table's.
     """
-    parts = [f"# {tables[0].title}", tables[0].legend]
+    legend = (
+        f"Mean test score ± standard deviation over n seeds (the paper: 3), with the weights {tables[0].epoch}. Bold: "
+        "our best of most seeds, and differences whose 95 % interval excludes 0 (from the paper by Welch, else paired)."
+    )
+    parts = [f"# {tables[0].title}", legend]
     for table in tables:
         parts += [f"## Preset {table.preset}", *([f"{table.about}."] if table.about else [])]
         for block in table.blocks:

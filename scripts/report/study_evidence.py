@@ -161,6 +161,5 @@ def mean_summaries(setting: Setting, method: str) -> dict[str, Estimate]:
 def summaries_table(setting: Setting) -> str:
     """Return the Markdown table of all summaries, of C-Mixup and of the 5-network ensemble."""
     ours, ensemble = (mean_summaries(setting, method) for method in (METHOD, ENSEMBLE))
-    return markdown_table(
-        HEAD, [[name, interval_text(ours[name], 2), interval_text(ensemble[name], 2)] for name in ours]
-    )
+    body = [[name, interval_text(ours[name], 2), interval_text(ensemble[name], 2)] for name in ours]
+    return markdown_table(HEAD, body)

@@ -193,10 +193,7 @@ def pictures() -> dict[str, Figure]:
 
 
 def draw_effects(axis: Axes, effect: Effect, equal: float, splits: int) -> None:
-    """Draw what C-Mixup changes on every table, and in the mean, in percent of ERM's error.
-
-    Within the band `equal`, in percent, a change makes no difference.
-    """
+    """Draw what C-Mixup changes on every table and in the mean, in % of ERM's error, and the band of no difference."""
     axis.axvspan(-equal, equal, color="0.92", linewidth=0, zorder=0)
     axis.axvline(0, color=COLOURS["erm"], linewidth=1)
     rows = sorted(effect.tables.items(), key=lambda pair: pair[1].mean)

@@ -69,9 +69,8 @@ def block_notes(experiment: Experiment, runs: pd.DataFrame, dataset: str, method
 def experiment_runs(experiment: Experiment, runs: pd.DataFrame, preset: str) -> pd.DataFrame:
     """Return the runs of one preset that an experiment shows."""
     mine = runs[runs["preset"] == preset]
-    pairs = list(zip(mine["method"], mine["dataset"], strict=True))
-    where = {pair: recorded_under(experiment, *pair) for pair in set(pairs)}
-    return mine[mine["experiment"] == [where[pair] for pair in pairs]]
+    under = [recorded_under(experiment, *pair) for pair in zip(mine["method"], mine["dataset"], strict=True)]
+    return mine[mine["experiment"] == under]
 
 
 def list_tables(runs: pd.DataFrame) -> Iterator[tuple[Experiment, str, ResultTable]]:

@@ -121,9 +121,8 @@ def main_results(e: Evidence) -> str:
             cells += [f"{one.mean:.{decimals}f}" if one else "—" for one in (paper, ours)]
             seeds += [ours.summary.n] if ours else []
         about = ", worst domain" * metric.startswith("worst")
-        outcome = found[dataset, preset, metric]
         n = " to ".join(map(str, sorted({min(seeds), max(seeds)})))
-        body.append([f"{names.dataset_title(dataset)}{about}, `{preset}`", n, *cells, outcome])
+        body.append([f"{names.dataset_title(dataset)}{about}, `{preset}`", n, *cells, found[dataset, preset, metric]])
     whose = (f"{names.method_title(m)}, {of}" for m in MAIN for of in ("paper", "ours"))
     head = ("mean test RMSE", "n", *whose, "our C-Mixup against ERM")
     return markdown_table(head, body, left=1)

@@ -219,12 +219,10 @@ def _score_frames(
         return means, means
 
     def scores(split: str) -> pd.DataFrame:
-        columns = {}
+        columns, place = {}, (claim.experiment, dataset, preset)
         for method in ("cmixup", *claim.priors):
             with contextlib.suppress(Unsupported):
-                columns[method] = _sample(
-                    claim, (claim.experiment, dataset, preset), metric, method, e, split=split
-                ).values
+                columns[method] = _sample(claim, place, metric, method, e, split=split).values
         return pd.DataFrame(columns)
 
     test = scores("test")

@@ -33,9 +33,7 @@ def enough_decimals(difference: Interval, decimals: int) -> int:
 
 def difference_lines(rows: Iterable[Row]) -> str:
     """Return the Markdown table of some differences."""
-    body = []
-    for label, d, least in rows:
-        body.append([label, str(d.n), interval_text(d, enough_decimals(d, least), bold=True)])
+    body = [[label, str(d.n), interval_text(d, enough_decimals(d, least), bold=True)] for label, d, least in rows]
     return markdown_table(("difference", "n", "mean [95 % interval]"), body)
 
 
@@ -139,10 +137,7 @@ def authors_cells(dataset: str, e: Evidence) -> Iterator[tuple[str, str, Summary
 
 @writes
 def authors_file() -> dict[str, str]:
-    """Return the CSV file of both codes: a row for each dataset, method with its bandwidth, and score that both have.
-
-    Means and deviations are of all seeds of the authors' code, differences of the seeds that both have.
-    """
+    """Return the CSV file of the cells of both codes; means and deviations are of all seeds of the authors' code."""
     e, names_of, rows = published_evidence(), ("dataset", "method", "metric", *AUTHORS_COLUMNS), []
     for dataset in AUTHORS_DATASETS:
         for title, metric, theirs, d in authors_cells(dataset, e):

@@ -18,8 +18,7 @@ from scripts.report.rendering import draws, fills
 from scripts.report.result_table import markdown_table
 from scripts.stats.intervals import HIGHER, LOWER, Interval, paired_or_none
 
-DATASETS = ("airfoil", "no2", "crime", "skillcraft")
-TABLES = {"airfoil": "table1", "no2": "table1", "crime": "table3", "skillcraft": "table3"}
+DATASETS = {"airfoil": "table1", "no2": "table1", "crime": "table3", "skillcraft": "table3"}  # and their tables
 METHODS = ("cmixup", "cmixup_batch")
 #: Options that leave training as it is, or that change the labels and so the question.
 IGNORED, OTHER_QUESTIONS = ("train.track",), ("dataset.label_noise",)
@@ -45,7 +44,7 @@ def specifications(dataset: str) -> list[Specification]:
     erm: dict[tuple[str, Options], list[tuple[str, Sample]]] = {}
     for cell, sample in e.cells(dataset=dataset, method="erm"):
         erm.setdefault((cell["preset"], _options(cell)), []).append((cell["experiment"], sample))
-    ours, base = (e.paper(TABLES[dataset], dataset, method) for method in ("cmixup", "erm"))
+    ours, base = (e.paper(DATASETS[dataset], dataset, method) for method in ("cmixup", "erm"))
     published = ours.mean - base.mean
     found: dict[tuple[str, str, str, Options], Specification] = {}
     for method in METHODS:

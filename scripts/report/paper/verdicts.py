@@ -91,11 +91,6 @@ class Finding:
         return RENDERED if "rendering" in self.where else REDUCED if self.preset == "cpu" else PAPER
 
     @property
-    def published(self) -> tuple[str, str, str]:
-        """What tells the paper's difference from its others."""
-        return self.table, self.where, self.label
-
-    @property
     def established(self) -> bool:
         """Whether Welch's 95 % interval of the published difference, whose seeds are not paired, excludes 0."""
         return self.paper.side != 0
@@ -171,10 +166,7 @@ def _of_methods(artefact: Artefact, dataset: str, about: Finding, evidence: Evid
 def _judge(
     about: Finding, evidence: Evidence, sides: Sequence[Query], runs: Sequence[Query], paper: Sequence[Query]
 ) -> Finding | None:
-    """Return `about` with what is judged, or None where a side has no runs or the paper no number.
-
-    `sides`, `runs` (which gave them) and `paper` are queries.
-    """
+    """Return `about` with what is judged; None where a side has no runs or the paper no number. `runs` gave `sides`."""
     one, other, printed, beside = map(evidence.find, (*sides, *paper))
     if not (one and other and printed and beside):
         return None

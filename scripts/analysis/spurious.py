@@ -51,9 +51,8 @@ def score_runs(reports: Sequence[Report], out: Path, device: torch.device) -> li
         scores = {}
         for colour in COLOURS:
             test = dataset_of(config, test_color=colour).load(report["seed"]).test
-            prediction = run.predict(
-                test.x[torch.arange(len(test))], report["config"]["train"]["eval_batch_size"], scaled=True
-            )
+            images, size = test.x[torch.arange(len(test))], report["config"]["train"]["eval_batch_size"]
+            prediction = run.predict(images, size, scaled=True)
             scores[colour] = METRICS[METRIC].score(prediction, test.y).item()
         again, recorded = scores[config["test_color"]], report[f"test_{METRIC}"]
         if not math.isclose(again, recorded, rel_tol=0.01):

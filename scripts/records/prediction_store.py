@@ -71,7 +71,6 @@ def write_cells(path: Path, cells: Mapping[str, Mapping[int, Parts]]) -> None:
         for name, seeds in sorted(cells.items()):
             for seed, parts in sorted(seeds.items()):
                 write_parts(file.create_group(f"{name}/{seed}"), parts, places, fletcher32=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, buffer.getvalue())
 
 

@@ -92,7 +92,6 @@ def write_reports(results: Path, reports: Iterable[Report]) -> list[Path]:
 def add_runs(results: Path, experiment: str, dataset: str, pairs: Pairs) -> Path:
     """Write runs into their table, beside others that are there; return the table."""
     path = runs_file(results, experiment, dataset)
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_pairs(path, experiment, dataset, [*read_pairs(path), *pairs])
     return path
 

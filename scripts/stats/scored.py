@@ -126,8 +126,7 @@ def balanced_rmse(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -
 
 
 def _squared_errors(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> np.ndarray:
-    squares: np.ndarray = np.square((prediction.astype(np.float64) - target.astype(np.float64)) / std)
-    return squares
+    return np.square((prediction.astype(np.float64) - target.astype(np.float64)) / std)
 
 
 def rounded_predictions(one: Scored) -> Scored:

@@ -41,12 +41,11 @@ from scripts.records.published import (
     published_runs,
     write_reports,
 )
-from scripts.records.run_tables import WORD, by_seed, scores_of
+from scripts.records.run_tables import PARTS, WORD, by_seed, scores_of
 from scripts.stats.effects import BASE
 from scripts.stats.scored import Parts, Scored, error_scores, finite_or_inf, normal_scores, rounded_predictions
 from scripts.study.rules import WEIGHTS, Rules, StudyCell, load_rules
 
-PARTS = ("val", "test")
 Report = dict[str, Any]
 Load = Callable[[int], RegressionData]  # the rows of a split
 
@@ -87,10 +86,7 @@ def train_missing(
 def train_group(
     store: Path, cells: Sequence[StudyCell], report: Callable[[Any], None], *, rules: Rules, stored: Path
 ) -> None:  # fmt: skip
-    """Train cells of one table and setting in a worker, and report each that is done to the display.
-
-    ERM's runs in the store `stored` are not trained again.
-    """
+    """Train cells of one table and setting in a worker, but no runs of ERM that are in `stored`; report each."""
     dataset = plan_job(compose_train(rules.words(cells[0]))).dataset
     load = cache(dataset.load)
     for k, cell in enumerate(cells, 1):

@@ -47,9 +47,7 @@ def keep_ensembles(store: Path, results: Path) -> None:
     path = results / FILE
     old = [pd.read_csv(path)] if path.is_file() else []
     rows = pd.concat([*old, new]).drop_duplicates(KEY, keep="last")
-    order = [name for name in ENSEMBLES if name in set(rows["method"])]
-    rows["method"] = pd.Categorical(rows["method"], order)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    rows["method"] = pd.Categorical(rows["method"], list(ENSEMBLES))
     write_atomically(path, rows.sort_values(KEY).to_csv(index=False, lineterminator="\n"))
 
 

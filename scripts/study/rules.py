@@ -9,7 +9,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -236,13 +235,13 @@ class Rules:
         return [override_word(PATH, file) if word.startswith(f"{PATH}=") else word for word in line]
 
 
-def load_rules(name: str = PROTOCOL2, folder: Path = FOLDER) -> Rules:
+def load_rules(name: str = PROTOCOL2) -> Rules:
     """Read rules by their name, those that they are `like` in what they do not say, and the tables beside them."""
-    path = folder / f"{name}.yaml"
-    known = tuple(sorted(file.stem for file in folder.glob("*.yaml")))
-    given = read_part(folder / f"{check_choice('rules', name, known)}.yaml")
+    check_choice("rules", name, tuple(sorted(file.stem for file in FOLDER.glob("*.yaml"))))
+    path = FOLDER / f"{name}.yaml"
+    given = read_part(path)
     if "like" in given:
-        given = {**read_part(folder / given["like"]), **given}
+        given = {**read_part(FOLDER / given["like"]), **given}
     for key, choices in {"search": SEARCHES, "draws": ("split", "table"), "loss": tuple(LOSSES)}.items():
         check_choice(f"{key} of {path}", given.get(key, choices[0]), choices)
     conditions = []
@@ -250,12 +249,12 @@ def load_rules(name: str = PROTOCOL2, folder: Path = FOLDER) -> Rules:
         rows = {key: value for key, value in about.items() if key not in ("methods", "grouped")}
         methods = given["methods"] if about["methods"] == "all" else about["methods"]
         conditions.append(Condition(condition, tuple(methods), rows, about.get("grouped", False)))
-    given["tables"] = tuple(map(_table_row, read_csv(folder / given["tables"])))
+    given["tables"] = tuple(map(_table_row, read_csv(FOLDER / given["tables"])))
     if "chosen" in given:
         given["chosen"] = {
             (row["table"], row["condition"], int(row["split"])):
                 [f"train.lr={float(row['lr'])}", f"train.weight_decay={float(row['weight_decay'])}"]
-            for row in read_csv(folder / given["chosen"])
+            for row in read_csv(FOLDER / given["chosen"])
         }  # fmt: skip
     values = {field.name: given[field.name] for field in fields(Rules) if field.name in given}
     return Rules(**{**values, "name": name, "conditions": tuple(conditions)})

@@ -73,9 +73,9 @@ def collect_sweeps(runs: pd.DataFrame, option: str, metric: str = "", method: st
     methods = sorted(set(runs["method"]))
     if len(methods) > 1 and option != "method":
         raise InputError(f"these runs are of several methods, {', '.join(methods)}: say which with method=")
-    groups = {key: (json.loads(str(key)), mine) for key, mine in runs.groupby("others", sort=False)}
+    groups = [(json.loads(str(key)), mine) for key, mine in runs.groupby("others", sort=False)]
     sweeps = []
-    for rest, mine in groups.values():
+    for rest, mine in groups:
         score = metric or str(mine["shared"].iloc[0]["selection"])
         swept = sweep_points(mine, option, score)
         # ERM has no option of a method, and stands beside every value of one.
@@ -86,7 +86,7 @@ def collect_sweeps(runs: pd.DataFrame, option: str, metric: str = "", method: st
         every = by_seed(rivals, f"test_{score}") if whole else {}
         at = {} if whole else {p.value: p.scores for p in sweep_points(rivals, option, score)}
         swept = [replace(p, erm=at.get(p.value, every)) for p in swept]
-        label = _group_label(rest, [one for one, _ in groups.values()])
+        label = _group_label(rest, [one for one, _ in groups])
         sweeps.append(Sweep(label, option, score, swept, {ERM: every} if of_method and every else {}))
     return sweeps
 
@@ -157,9 +157,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         if not (reports := load_reports(folder)):
             raise InputError(f"no finished run below {folder}")
         dataset, method = given.get("dataset", ""), given.get("method", "")
-        groups = collect_sweeps(
-            narrowed_runs(frame_of(reports), "dataset", dataset), over, given.get("metric", ""), method
-        )
+        runs = narrowed_runs(frame_of(reports), "dataset", dataset)
+        groups = collect_sweeps(runs, over, given.get("metric", ""), method)
         stem = re.sub(r"[^\w.+-]", "_", "-".join(filter(None, [dataset, method, over])))
         plot = to_png(draw_sweeps(groups, method or "mean"))
         made: dict[str, str | bytes] = {".md": collected_page(groups), ".csv": to_rows(groups), ".png": plot}

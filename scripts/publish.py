@@ -61,9 +61,8 @@ def publish_runs(out: Path, results: Path) -> list[Path]:
     if tuned_on:
         raise InputError(f"seed {TUNE_SEED} is what methods are tuned with and must not enter a table: {tuned_on[0]}")
     cells = Counter((r["experiment"], r["dataset"], cell_name(row_of(r)), r["seed"]) for r in reports)
-    if twice := [
-        " ".join(map(str, cell)) for cell, count in cells.items() if count > 1
-    ]:  # a copy, or other tuned values
+    twice = [" ".join(map(str, cell)) for cell, count in cells.items() if count > 1]
+    if twice:  # a copy, or other tuned values
         raise InputError(f"{twice[0]}: two runs are of this cell and seed; move one out of {out / 'runs'}")
     with holding_locks(results, [PUBLISHING], wait=True):  # files are read, and written with what is new
         tracked = [r for r in reports if r["config"]["train"].get("track")]  # they are there for their curves

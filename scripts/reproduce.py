@@ -19,7 +19,7 @@ import pandas as pd
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from scripts.config.arguments import OUT, Args, parse_args
+from scripts.config.arguments import OUT, Args, parse_args, parse_seeds
 from scripts.driver.cli import bandwidth_warnings, user_errors
 from scripts.driver.job import Job, pick_device
 from scripts.plan.cells import TOO_LONG, collect_runs, estimate_minutes, plan_cells, published_lines, train_cells
@@ -51,7 +51,7 @@ def choice_of(experiment: Experiment, given: Args) -> Choice:
     small = pick_device(device).type == "cpu" and experiment.cpu_preset
     choice = Choice(
         datasets=given.listed("datasets", known) if "datasets" in given else list(experiment.datasets),
-        methods=given.listed("methods", experiment.methods), seeds=given.seeds(experiment.seeds),
+        methods=given.listed("methods", experiment.methods), seeds=parse_seeds(given.get("seeds", experiment.seeds)),
         preset=given.get("preset") or small or "paper", out=str(given.out), device=device,
         rerun=given.switch("rerun"),
     )  # fmt: skip
@@ -94,12 +94,11 @@ def show_experiment(experiment: Experiment, choice: Choice, cells: Sequence[Job]
     """Write the files of an experiment below `out`, into figures/ and tables/, and print its page."""
     make = ablation_files if experiment.points else figure_files if experiment.figure else table_files
     files, stem = make(experiment, choice, cells, missing), f"{experiment.name}_{choice.preset}"
-    below = {ending: "figures" if ending == "png" else "tables" for ending in files}
-    paths = {ending: Path(choice.out, below[ending], f"{stem}.{ending}") for ending in files}
-    for ending, content in files.items():
-        write_atomically(paths[ending], content)
+    paths = [Path(choice.out, "figures" if end == "png" else "tables", f"{stem}.{end}") for end in files]
+    for path, content in zip(paths, files.values(), strict=True):
+        write_atomically(path, content)
     print(files["md"])
-    print(f"\nWritten: {', '.join(map(str, paths.values()))}; runs in {choice.out}/runs")
+    print(f"\nWritten: {', '.join(map(str, paths))}; runs in {choice.out}/runs")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

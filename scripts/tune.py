@@ -123,8 +123,7 @@ def make_trials(
     """
     base = [
         f"dataset={dataset}", f"method={method}", f"preset={base_preset(dataset, preset)}", "experiment=tune",
-        f"seed={TUNE_SEED}", "logger=none",
-        *given,
+        f"seed={TUNE_SEED}", "logger=none", *given,
     ]  # fmt: skip
     trials = {(job := plan_job(compose_train(base))).folder: job}
     candidates = grid_points(dataset, method, preset)

@@ -19,7 +19,7 @@ from typing import Any
 from cmixup.errors import InputError
 from scripts.analysis.runs import RESULTS_KEY, results_of, write_analysis
 from scripts.analysis.simulations import Theorem1, Theorem2, Theorem3
-from scripts.config.arguments import Args
+from scripts.config.arguments import Args, parse_seeds
 from scripts.records.csv_rows import to_csv
 from scripts.report.paper.theory import COLUMNS, FILE, answer_table, read_numbers, theory_figures
 
@@ -71,7 +71,7 @@ def all_settings() -> Iterator[Setting]:
 
 def run(given: Args) -> None:
     """Simulate every point of the grid for the seeds."""
-    seeds, results = given.seeds(20), results_of(given)
+    seeds, results = parse_seeds(given.get("seeds", 20)), results_of(given)
     if len(seeds) < 2:
         raise InputError(f"seeds must be 2 or more, since differences need intervals, got {given['seeds']!r}")
     rows, start = [], time.monotonic()

@@ -48,10 +48,6 @@ class Args(dict[str, str]):
                 raise InputError(f"{key} must be among {', '.join(known)}, got {part!r}{near_hint(part, known)}")
         return parts
 
-    def seeds(self, default: Any) -> list[int]:
-        """Return seeds, see `parse_seeds`."""
-        return parse_seeds(self.get("seeds", default))
-
     @property
     def out(self) -> Path:
         """The folder of runs: the argument `out=`, else CMIXUP_OUT, else `outputs`."""

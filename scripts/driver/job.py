@@ -130,9 +130,7 @@ def stack_key(job: Job) -> str:
     method, shared = job.config["method"], {k: v for k, v in job.config.items() if k not in ("seed", "seeds", "method")}
     of_runs = per_run(job.make_method())
     drawing = [key for key in of_runs if is_part(method.get(key))]
-    passed_on = {key for part in drawing for key in method[part]}.difference(
-        NOT_ARGUMENTS, arguments_of(target_of(method))
-    )
+    passed_on = {key for part in drawing for key in method[part]} - {*NOT_ARGUMENTS, *arguments_of(target_of(method))}
     passed_on |= set(of_runs).difference(drawing)
     shared["method"] = {key: value for key, value in method.items() if key not in passed_on}
     shared["method"] |= {part: [method[part].get(name) for name in NOT_ARGUMENTS] for part in drawing}

@@ -137,11 +137,8 @@ class RunFolder:
 
     def report(self) -> dict[str, Any]:
         """Return the report; a number that is not finite, which JSON lacks, is one again."""
-        report = map_leaves(
-            lambda _, value: float(value) if value in ("inf", "-inf") else value,
-            "report",
-            json.loads(checked(self.path / REPORT).read_text()),
-        )
+        read = json.loads(checked(self.path / REPORT).read_text())
+        report = map_leaves(lambda _, value: float(value) if value in ("inf", "-inf") else value, "report", read)
         for values in (*report["scores"].values(), report["facts"]):
             values.update({key: math.nan for key, value in values.items() if value is None})
         return report

@@ -36,11 +36,7 @@ from scripts.driver.workers import end_with_parent
 
 
 def run_training(cfg: DictConfig) -> float:
-    """Plan, train what is not done, and print one line a seed.
-
-    Returns:
-        The validation score that selects checkpoints, the mean over the seeds.
-    """
+    """Plan, train what is not done, print a line a seed; return the mean validation score that selects checkpoints."""
     job = plan_job(compose_train(HydraConfig.get().overrides.task) if cfg.preset in TUNED_PRESETS else cfg)
     epochs, name, label = job.settings.epochs, job.config["dataset"]["name"], job.label
     if job.pending:

@@ -35,10 +35,7 @@ CONSTANT, CONSTANT_TITLE = "constant", "mean training label"  # what predicts th
 
 
 def score_runs(reports: Sequence[Report], out: Path) -> pd.DataFrame:
-    """Return one row a seed and test task of one dataset, as text: its object, and the error of each method.
-
-    An error is the mean square of a run's predictions on the query of the task.
-    """
+    """Return a row a seed and test task of one dataset: its object, and as text each method's MSE on its query."""
     configs = {json.dumps(r["config"]["dataset"], sort_keys=True) for r in reports}
     if len(configs) > 1:
         raise InputError(f"runs on {reports[0]['dataset']} must share its options, got {len(configs)} different ones")

@@ -114,10 +114,7 @@ def score_model(name: str, split: int, model: str) -> dict[str, Any]:
 
 
 def interval_coverage(ends: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Return the share of labels (n, d_y) in intervals (n, 2, ...), and the mean width in standard deviations of these.
-
-    Both are means over outputs.
-    """
+    """Return means over outputs: the share of labels (n, d_y) in intervals (n, 2, ...), and their width in stds."""
     low, high = ends.reshape(len(y), 2, -1).transpose(1, 0, 2)
     width = (high - low).mean(axis=0) / y.std(axis=0)
     return round(float(((low <= y) & (y <= high)).mean()), 4), round(float(width.mean()), 4)

@@ -161,10 +161,7 @@ def make_run(job: Job, seed: int, data: RegressionData | None = None) -> Run:
 
 
 def job_checkpoints(job: Job, made_by: Mapping[str, Any]) -> Checkpoints:
-    """Return where a job's state is saved while it trains; with `rerun` an earlier state is removed.
-
-    A run goes on by the code that began it, `made_by` of `run_environment`.
-    """
+    """Return where a job's state, of the code `made_by`, is saved while it trains; `rerun` removes an earlier one."""
     if job.config["rerun"]:
         for seed in job.pending:
             (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)

@@ -39,10 +39,7 @@ SUMMARY = (
 
 
 def names_of(config: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Return the name that all seeds of a cell share, of dataset, method, preset and options, and its tags.
-
-    These are those of `WANDB_TAGS`, dataset, method, preset, bandwidth and the options.
-    """
+    """Return the name that all seeds of a cell share, of dataset, method, preset and options, and its tags."""
     dataset, method, preset = config["dataset"]["name"], config["method"]["name"], config["preset"]
     group = folder_name(f"{dataset}-{method}-{preset}", options, LONGEST_GROUP)
     tags = [tag.strip() for tag in os.environ.get("WANDB_TAGS", "").split(",") if tag.strip()]

@@ -55,10 +55,7 @@ def run_environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
 
 
 def check_committed(runs: Mapping[str, Mapping[str, Any]], code: Path = CODE) -> None:
-    """Refuse to publish runs of edited or unknown code, by what `run_environment` returned for each, by name.
-
-    Their commits must be in the checkout `code`.
-    """
+    """Refuse to publish runs, by name with their `run_environment`, of edited code or of a commit that `code` lacks."""
     known = {commit: has_commit(str(commit), code) for commit in {run["commit"] for run in runs.values()}}
     refused = [name for name, run in runs.items() if run["dirty"] or not run["commit"]]
     why = "made with uncommitted changes or by code of unknown commit; train them again"

@@ -90,13 +90,10 @@ def work_off(tasks: Mapping[str, Any], work: Work, count: int, report: Callable[
 
 @contextlib.contextmanager
 def _starting_a_process() -> Iterator[None]:
-    """Let processes that start meanwhile ignore Ctrl-C as long as they live, imports included, and import no command.
-
-    The module of the command would take them seconds.
-    """
+    """Let processes that start meanwhile ignore Ctrl-C while they live, imports included, and import no command."""
     command, main_thread = sys.modules["__main__"], threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGINT, signal.SIG_IGN) if main_thread else None
-    sys.modules["__main__"] = types.ModuleType("__main__")
+    sys.modules["__main__"] = types.ModuleType("__main__")  # that of the command would take them seconds
     try:
         yield
     finally:

@@ -164,10 +164,7 @@ def unpaired_difference(first: Summary, second: Summary) -> Difference:
 
 
 def welch_interval(first: Summary, second: Summary) -> Interval | None:
-    """Return Welch's 95 % t interval of the difference of two means, or None where a side has no spread.
-
-    Its n is the size of the smaller sample.
-    """
+    """Return Welch's 95 % t interval of first minus second, None where a side has no spread; n is the smaller n."""
     if first.n < 2 or second.n < 2 or math.isnan(first.std + second.std):
         return None
     difference = unpaired_difference(first, second)

@@ -125,6 +125,11 @@ class RegressionData:
         if len(set(widths)) > 1:
             raise InputError(f"y must have the same width in every split of {self.name}, got {widths}")
 
+    @property
+    def labels(self) -> Tensor:
+        """The labels of all splits, those of training first."""
+        return torch.cat([self.train.y, self.val.y, self.test.y])
+
 
 class Episode(NamedTuple):
     """The inputs of B tasks, float32; the labels of the query views, which a model predicts, are y `(B, Q)`."""

@@ -6,6 +6,7 @@ methods with the same seed see the same batches, and with the same pairing and l
 
 import contextlib
 import contextvars
+import functools
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -89,6 +90,8 @@ class Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     The numbers are those that PyTorch's own generators would give after `torch.manual_seed(seed)`, but no generator of
     PyTorch's is read or set: what other threads draw, and what this one draws outside the block, stays as it is.
+    Operations that no generator can be given to, fused attention and cuDNN's recurrent layers, run as they are: on the
+    CPU they draw nothing; what they drop on a GPU comes from PyTorch's own.
     """
 
     def __init__(self, seed: int):
@@ -148,7 +151,14 @@ class Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if (fill := FILLS.get(func.overloadpacket)) is not None:  # below PyTorch 2.11 it takes no generator
             like, *limits = args
             return fill(torch.empty_like(like, **kwargs), *map(int, limits), generator=self.generator(device))
+        if not _takes_generator(func.overloadpacket):
+            return func(*args, **kwargs)
         return func.overloadpacket(*args, **kwargs, generator=self.generator(device))
+
+
+@functools.cache
+def _takes_generator(packet: Any) -> bool:
+    return any("Generator" in str(getattr(packet, name)._schema) for name in packet.overloads())  # noqa: SLF001
 
 
 _USED: contextvars.ContextVar[Draws | None] = contextvars.ContextVar("draws of this thread", default=None)

@@ -51,6 +51,7 @@ DRAWING: dict[str, Callable[[Tensor], Tensor]] = {
     "dropout of this library": lambda x: dropout(x, 0.3, training=True),
     "weights": lambda _: torch.cat([p.flatten() for p in nn.TransformerEncoderLayer(4, 2, 8).parameters()]),
     "a recurrent network": lambda x: nn.LSTM(4, 4, 2, dropout=0.5)(x[None])[0],
+    "attention without dropout": lambda x: nn.MultiheadAttention(4, 2)(x, x, x)[0],
     "attention": lambda x: nn.MultiheadAttention(4, 2, 0.5)(x, x, x)[0],
     "a gradient": lambda x: torch.autograd.grad(functional.rrelu(x - 0.5, training=True).sum(), x)[0],
 }  # fmt: skip

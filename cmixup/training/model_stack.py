@@ -101,7 +101,8 @@ def stack_modules(modules: Sequence[AnyModule]) -> AnyModule:
     together = copy.copy(first)
     together._parameters, together._buffers, together._modules = {}, {}, {}
     for name, parameter in first._parameters.items():
-        together._parameters[name] = parameter if parameter is None else nn.Parameter(_stacked(name, modules))
+        made = None if parameter is None else nn.Parameter(_stacked(name, modules), parameter.requires_grad)
+        together._parameters[name] = made
     for name, buffer in first._buffers.items():
         together._buffers[name] = buffer if buffer is None else _stacked(name, modules)
     for name, part in first._modules.items():

@@ -81,6 +81,8 @@ class Stack:
                 state = TrainState(**self._saved["train"])
                 self._started -= state.seconds
             for epoch in range(state.epoch + 1, settings.epochs + 1):
+                if not state.left:  # nor in what a checkpoint holds
+                    break
                 if epoch == training.method.selects_from:
                     state.best.fill_(metric.worst)  # the scores are forgotten, their weights are not
                 # Rates come first, since RC-Mixup takes steps while its epoch is drawn.
@@ -105,8 +107,6 @@ class Stack:
                 if checkpoints and (epoch % checkpoints.every == 0 or epoch == settings.epochs):
                     checkpoints.save(self._seeds, {"train": vars(state), **training.state_dict()}, self._checksums)
                 on_epoch(epoch, [history[-1] for history in state.history])
-                if not state.left:
-                    break
                 training = _smaller_stack(training, whole, state, saves=checkpoints is not None)
 
             whole.models.put_best(training.models, state.going)
@@ -158,7 +158,7 @@ def stacks(
         check_settings(type(run.method), settings)
         if settings.fitted_by.outputs > 1 and not getattr(run.model, "variances", True):
             raise InputError(f"loss must be squared for {type(run.model).__name__}, got {settings.loss!r}")
-        loss = settings.fitted_by.for_labels(run.data.train.y)
+        loss = settings.fitted_by.for_labels(run.data.labels)
         run.method.error, run.method.errors = loss.error, loss.errors
         run.method.check_batch(settings.batch_size)
     for places in grouped(runs):
@@ -174,7 +174,8 @@ def grouped(runs: Sequence[Run]) -> list[list[int]]:
         if able and all(split.stackable for split in splits):
             domains = len(set(run.data.train.domain.tolist())) if run.method.domains else 0
             shapes = [(tuple(getattr(split.x, "shape", ())), tuple(split.y.shape)) for split in splits]
-            groups.setdefault((shared_options(run.method), domains, *shapes), []).append(place)
+            gaps = bool(run.data.labels.isnan().any())  # which choose the loss
+            groups.setdefault((shared_options(run.method), domains, gaps, *shapes), []).append(place)
         else:
             groups["alone", place] = [place]
     return list(groups.values())

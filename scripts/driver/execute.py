@@ -101,7 +101,7 @@ def _train_claimed(jobs: Sequence[Job], on_epoch: EpochCallback) -> list[tuple[J
             folder.begin(config)
 
         def hear(epoch: int, rows: list[dict[str, float]], listening: Sequence[WandbLogger] = loggers) -> None:
-            for logger, row in zip(listening if epoch else (), rows, strict=False):
+            for logger, row in [one for one in zip(listening, rows, strict=False) if one[1].get("epoch") == epoch]:
                 logger.epoch(epoch, row)
             on_epoch(epoch, rows)
 

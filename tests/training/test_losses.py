@@ -205,6 +205,20 @@ def test_auto_is_a_fifth_of_the_rows_whether_labels_have_gaps_or_not() -> None:
     assert report.pair_gap == pytest.approx(gap.mean(), rel=1e-6)
 
 
+def test_where_a_seeds_gap_lies_makes_no_difference() -> None:
+    """A table with one gap is split anew for each seed; a stack has one loss for all of its runs."""
+    runs = []
+    for seed, part in enumerate(("test", "train", "val")):
+        data = make_data(0, d_y=2)
+        getattr(data, part).y[3, 1] = torch.nan
+        runs.append(make_run(ERM(), seed, data))
+    together = train(runs, settings(epochs=1))
+    assert [(result.stack, result.failure) for result in together] == [(3, "")] * 3
+    for run in runs:
+        with pytest.raises(InputError, match="loss must be squared for labels with gaps"):
+            train([run], settings(epochs=1, loss="gaussian"))
+
+
 def test_what_takes_no_gaps_says_so() -> None:
     data = with_gaps(60)
     x, domain = data.train.x, data.train.domain

@@ -87,6 +87,15 @@ def test_runs_whose_splits_have_equal_shapes_share_a_stack() -> None:
             assert mixed[seed].scores == result.scores
 
 
+def test_what_is_frozen_stays_frozen() -> None:
+    runs = [make_run(ERM(), seed) for seed in SEEDS]
+    for run in runs:
+        run.model.linear1.requires_grad_(False)
+    before = [run.model.linear1.weight.clone() for run in runs]
+    for weight, result in zip(before, train(runs, settings(epochs=1)), strict=True):
+        assert torch.equal(result.state_dict["linear1.weight"], weight)
+
+
 # ---- the same seed gives the same numbers
 
 

@@ -151,9 +151,8 @@ class Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if (fill := FILLS.get(func.overloadpacket)) is not None:  # below PyTorch 2.11 it takes no generator
             like, *limits = args
             return fill(torch.empty_like(like, **kwargs), *map(int, limits), generator=self.generator(device))
-        if not _takes_generator(func.overloadpacket):
-            return func(*args, **kwargs)
-        return func.overloadpacket(*args, **kwargs, generator=self.generator(device))
+        given = {"generator": self.generator(device)} if _takes_generator(func.overloadpacket) else {}
+        return func.overloadpacket(*args, **kwargs, **given)
 
 
 @functools.cache

@@ -184,9 +184,11 @@ class CMixup(nn.Module):
                 warnings.warn("the state of a CMixup was averaged or damaged, and is not gone on from", stacklevel=2)
                 return
             raise InputError(f"state must be that of a CMixup, got {format_value(state)}") from None
-        if self._looks and len(seen):
-            self._fit(seen[:fitted_to])
-            self._seen = seen
+        if self._looks:
+            self.bandwidth, self._seen, self._fitted_to = None, None, 0
+            if len(seen):
+                self._fit(seen[:fitted_to])
+                self._seen = seen
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         """Load as any module, and go on as it is with a state from before there was a mixing, also if `strict`."""

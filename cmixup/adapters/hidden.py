@@ -1,8 +1,10 @@
 """Mixing in a hidden layer of any module (Manifold Mixup, Verma et al. 2019), by a forward hook."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from traceback import walk_stack
 from typing import Any
 
 import torch
@@ -85,22 +87,26 @@ class _Hooks:
     done: dict[int, Any] = field(default_factory=dict)
     runs: int = 0
 
-    def mix_output(self, _: nn.Module, __: Any, output: Any) -> Any:
+    def mix_output(self, module: nn.Module, _: Any, output: Any) -> Any:
         """Mix the output of a layer."""
         self._count()
+        name = f"output of {self.name}"
+        recurrent = isinstance(module, nn.RNNBase) and module.batch_first  # but its last states are (layers, B, H)
 
         def of_leaf(path: str, leaf: Any) -> Any:
             refuse_packed(path, leaf)
+            if recurrent and path.startswith(f"{name}[1]"):
+                return with_partners(path, leaf.transpose(0, 1), self.mixed).transpose(0, 1).contiguous()
             return with_partners(path, leaf, self.mixed) if isinstance(leaf, Tensor) else leaf
 
-        return map_leaves(of_leaf, f"output of {self.name}", output)
+        return map_leaves(of_leaf, name, output)
 
     def mix_input(self, _: nn.Module, args: Any, kwargs: Any) -> Any:
         """Mix the input of the model."""
         self._count()
-        return tuple(mix_rows(a, (), self.mixed, path="input", done=self.done) for a in args), mix_rows(
-            kwargs, (), self.mixed, keep=self.keep, path="input", done=self.done
-        )
+        given = {**dict(enumerate(args)), **kwargs}  # places in `keep` are those of the arguments
+        mixed = mix_rows(given, (), self.mixed, keep=self.keep, path="input", done=self.done)
+        return tuple(mixed.pop(place) for place in range(len(args))), mixed
 
     def hand_over(self, _: nn.Module, args: Any, kwargs: Any) -> Any:
         """Put mixed labels and mask in the place of those that the model is given by keyword."""
@@ -114,6 +120,13 @@ class _Hooks:
         self.runs += 1
         if self.runs > 1:
             raise InputError(f"{self.name} must run once in the block of mixing_at, got a second run")
+        if torch.compiler.is_compiling():  # there are no frames to look at
+            return
+        frames = walk_stack(sys._getframe())  # noqa: SLF001
+        if any(frame.f_globals.get("__name__") == "torch.utils.checkpoint" for frame, _ in frames):
+            raise InputError(
+                f"{self.name} must run once, got a run in torch.utils.checkpoint, whose second run would not be mixed"
+            )
 
 
 def _block_value(mixing: CMixup, labels: Any, mask: Tensor | None, mixed: Mix | None) -> Any:

@@ -153,8 +153,8 @@ class PairBatchSampler(Sampler[list[Pair]]):
     def state_dict(self) -> dict[str, int]:
         """Return the epoch and how many of its batches have been handed out.
 
-        A plain `DataLoader` with workers takes batches ahead of the training: then write the number of batches trained
-        into "batch". `StatefulDataLoader` knows it.
+        A plain `DataLoader` with workers takes batches ahead of the training, and ends an epoch early: then write the
+        epoch and how many of its batches were trained into "epoch" and "batch". `StatefulDataLoader` knows both.
         """
         epoch, batch = self._place
         return {"seed": self.seed, "epoch": epoch, "batch": batch, "batch_size": self.batch_size, "world": self.world}

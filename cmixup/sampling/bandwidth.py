@@ -79,7 +79,9 @@ def diagnose(labels: Given, bandwidth: Bandwidth, *, seed: int = 0) -> Bandwidth
     data = as_labels("labels", labels, gaps=True)
     sigma, n = resolve_bandwidth(data, bandwidth, seed=seed), len(data)
     anchors = _standing_for(data, max(MIN_ROWS, COORDINATES_PER_DIAGNOSIS // data.size), np.random.default_rng(seed))
-    mass, squares, equal, gap, uniform = StreamedSampler(data, Kernel(sigma)).statistics(anchors).T
+    sampler = StreamedSampler(data, Kernel(sigma))
+    sampler.distances = Distances(data)  # a matrix product leaves rounding between equal labels
+    mass, squares, equal, gap, uniform = sampler.statistics(anchors).T
     fraction = float(np.median(mass**2 / squares)) / n
     to_self, ties = float(np.median(1 / mass)), float(np.median(equal / mass))
     return BandwidthReport(

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from cmixup import CMixup, InputError, mixing_at
 
@@ -66,6 +67,48 @@ def test_keyword_inputs() -> None:
         mixing_at(model, None, CMixup(2.0), y),
     ):
         model(values=x, mask=torch.ones(6, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("rows", [2, 4])
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_last_states_of_a_recurrent_layer_are_mixed_by_rows(kind: type[nn.RNNBase], rows: int) -> None:
+    net, x = nn.ModuleDict({"rnn": kind(3, 5, num_layers=2, batch_first=True)}), torch.randn(rows, 7, 3)
+    mixing = CMixup(10.0, seed=3, return_mix=True)
+    with mixing_at(net, "rnn", mixing, torch.arange(float(rows))) as (_, (partner, lam)):
+        mixed = net["rnn"](x)[1]
+    plain, lam = net["rnn"](x)[1], lam[:, None]
+    for ours, state in zip(*((mixed, plain) if kind is nn.LSTM else ([mixed], [plain])), strict=True):
+        torch.testing.assert_close(ours, lam * state + (1 - lam) * state[:, partner])
+
+
+class Checkpointed(nn.Sequential):
+    def forward(self, x: Tensor) -> Tensor:
+        return checkpoint(super().forward, x, use_reentrant=True)
+
+
+def test_a_run_in_a_checkpoint_is_refused_since_the_second_would_not_be_mixed() -> None:
+    net, x = Checkpointed(nn.Linear(3, 1)), torch.randn(8, 3, requires_grad=True)
+    with (
+        pytest.raises(InputError, match=r"layer '0' must run once, got a run in torch.utils.checkpoint"),
+        mixing_at(net, "0", CMixup(10.0, seed=0), torch.randn(8)),
+    ):
+        net(x)
+    with mixing_at(nn.Sequential(net), "0", CMixup(10.0, seed=0), torch.randn(8)):
+        net(x)  # a layer that checkpoints inside itself is mixed after it
+
+
+def test_places_of_keep_are_those_of_the_arguments() -> None:
+    net, cat = Pair(), torch.arange(6)
+    with mixing_at(net, None, CMixup(10.0, seed=0, keep=(0, "flag")), torch.arange(6.0)) as y:
+        kept, mixed, flag = net(cat, torch.eye(6), flag=True)
+    assert kept is cat
+    assert flag is True
+    torch.testing.assert_close(mixed @ torch.arange(6.0), y)
+
+
+class Pair(nn.Module):
+    def forward(self, categories: Tensor, numbers: Tensor, *, flag: bool = False) -> tuple[Tensor, Tensor, bool]:
+        return categories, numbers, flag
 
 
 def test_a_sequence_first_output_is_refused() -> None:

@@ -39,6 +39,13 @@ def test_verdicts(labels, bandwidth, words):
     assert diagnose(labels, bandwidth).verdict == words
 
 
+@pytest.mark.parametrize("width", [3, 8, 20])
+def test_equal_labels_of_several_outputs_are_equal(width):
+    labels = np.random.default_rng(0).random((5, width))[np.arange(300) % 5]
+    report = diagnose(labels, 0.02 * width**0.5)
+    assert (report.equal_label_probability, report.verdict) == (1.0, "equal labels only")
+
+
 def test_large_data_is_looked_at_in_even_steps_of_its_labels(monkeypatch):
     """What is said of labels that are one number depends on neither the seed nor the order of the rows."""
     labels = np.random.default_rng(0).normal(size=100_000)

@@ -212,7 +212,7 @@ def run(given: Args) -> None:
     about = f"{EXPERIMENT} on {datasets}, preset {preset!r}; {make}"
     reports = runs_of(given, [EXPERIMENT], lambda r: (r["dataset"], r["preset"], r["options"]) in cells, about)
     new = [row for report in reports for row in measure_run(report, given.out, device)]
-    rows = merge_rows(results / FILE, new, "dataset", "preset")
+    rows = merge_rows(results / FILE, new, *ORDER, "seed")
     rows.sort(key=lambda r: ([str(r[c]) for c in ORDER], int(r["seed"])))
     write_analysis(given, {FILE: to_csv(rows, INVARIANCE_COLUMNS)})
     write_analysis(given, figures=invariance_figures(results))

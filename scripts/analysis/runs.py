@@ -68,10 +68,9 @@ def results_of(given: Args) -> Path:
 
 
 def merge_rows(path: Path, new: Sequence[Report], *keys: str) -> list[Report]:
-    """Return the rows of a CSV file, if it is there, and new ones, in whose place old ones of the same `keys` go."""
-    replaced = {tuple(row[key] for key in keys) for row in new}
-    old = read_csv(path) if path.is_file() else []
-    return [*(row for row in old if tuple(row[key] for key in keys) not in replaced), *new]
+    """Return the rows of a CSV file, if it is there, and new ones; of several with the same `keys` the last."""
+    rows = [*(read_csv(path) if path.is_file() else []), *new]
+    return [*{tuple(str(row[key]) for key in keys): row for row in rows}.values()]
 
 
 def write_analysis(

@@ -106,6 +106,6 @@ def run(given: Args) -> None:
     about = f"{METHOD} on {DATASET}, preset {preset!r}; make reproduce-table-spurious PRESET={preset}"
     reports = runs_of(given, [MAIN, TABLE], lambda r: (r["dataset"], r["method"], r["preset"]) == cell
                       and option_words(r["options"]).keys() <= MAY_DIFFER, about)  # fmt: skip
-    rows = sorted(score_runs(reports, given.out, pick_device(device)), key=lambda r: r["run"])
-    write_analysis(given, {FILE: to_csv(merge_rows(results / FILE, rows, "preset"), SPURIOUS_COLUMNS)})
+    rows = merge_rows(results / FILE, score_runs(reports, given.out, pick_device(device)), *SPURIOUS_COLUMNS[:4])
+    write_analysis(given, {FILE: to_csv(sorted(rows, key=lambda r: r["run"]), SPURIOUS_COLUMNS)})
     write_analysis(given, render_tables(results))

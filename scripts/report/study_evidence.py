@@ -15,10 +15,9 @@ import pandas as pd
 from scipy.stats import quantile_test
 from scipy.stats.mstats import trimmed_mean_ci
 
-from cmixup.training.losses import SQUARED
 from scripts.records.experiment import RESULTS
 from scripts.report.result_table import markdown_table
-from scripts.stats.effects import BASE, Effect, errors_of, method_effect
+from scripts.stats.effects import BASE, SCORES, Effect, errors_of, method_effect
 from scripts.stats.intervals import LEVEL, Estimate, clustered_interval, interval_text
 from scripts.study.cells import read_store, run_keys
 from scripts.study.ensembles import ENSEMBLE, METHOD, read_ensembles
@@ -46,11 +45,6 @@ class Setting:
     runs: pd.DataFrame
 
     @property
-    def unit(self) -> str:
-        """The unit of effects: percent of ERM's error, or nats where networks predict distributions."""
-        return "%" if self.rules.loss == SQUARED.name else "nats"
-
-    @property
     def splits(self) -> int:
         """How many splits a table has."""
         return int(self.runs["split"].nunique())
@@ -67,9 +61,8 @@ class Setting:
 
     def effect(self, method: str, base: str = BASE) -> Effect | None:
         """Return what a method changes against `base`, None where no table has both."""
-        relative = self.unit == "%"
-        errors = errors_of(self.runs, "test_nrmse" if relative else "test_nll_rescaled", self.rules.weights)
-        return method_effect(errors, method, base=base, relative=relative)
+        errors = errors_of(self.runs, SCORES[self.rules.unit], self.rules.weights)
+        return method_effect(errors, method, base=base, relative=self.rules.unit == "%")
 
 
 @functools.cache
@@ -140,7 +133,7 @@ HEAD = ("summary of the changes over datasets, %", "C-Mixup", "ERM x 5")
 
 def mean_summaries(setting: Setting, method: str) -> dict[str, Estimate]:
     """Return the mean effect of a method by each summary, with its 95 % interval, by the summary's name."""
-    errors = errors_of(setting.runs, weights=setting.rules.weights)
+    errors = errors_of(setting.runs, SCORES[setting.rules.unit], setting.rules.weights)
     effect = method_effect(errors, method)
     assert effect
     means = np.array([one.mean for one in effect.tables.values()])

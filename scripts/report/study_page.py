@@ -88,8 +88,8 @@ def effects_csv() -> dict[str, str]:
     """Return the effect of every method on every table as CSV, by its path: mean over n splits, corrected interval."""
     rows = [
         {"part": row.part, "setting": row.setting.condition.name, "splits": row.setting.splits, "method": row.method,
-         "against": row.base, "unit": row.setting.unit, "table": table, "n": one.n, "mean": one.mean, "low": one.low,
-         "high": one.high}
+         "against": row.base, "unit": row.setting.rules.unit, "table": table, "n": one.n, "mean": one.mean,
+         "low": one.low, "high": one.high}
         for row in study_rows() for table, one in row.effect.tables.items()
     ]  # fmt: skip
     return {"study/effects.csv": pd.DataFrame(rows).to_csv(index=False, float_format="%.3f")}
@@ -100,7 +100,7 @@ def study_parts() -> dict[str, dict[str, str]]:
     """Return the parts of pages on the study, by page and place."""
     entries, lead = entry_settings(), leading_setting()
     first = next(s.methods[0] for s in entries if any("entry" in shared for shared in s.runs["shared"]))
-    lines = method_summary(lite_runs(), LITE_SETTING, first).splitlines()
+    lines = method_summary(lite_runs(), LITE_SETTING, first, load_rules()).splitlines()
     shown = "\n".join([*lines[:3], "...", *lines[len(lines) - 7 :]])
     return {
         "results/study.md": {
@@ -131,7 +131,7 @@ def method_title(method: str) -> str:
 def effect_table(rows: Iterable[Row], *, named: bool = False) -> str:
     """Return a Markdown table of effects, all in one unit; with `named` the setting begins with its part's name."""
     rows, body, last = list(rows), list[list[str]](), ""
-    unit = rows[0].setting.unit
+    unit = rows[0].setting.rules.unit
     for row in rows:
         where = f"{row.part}: {row.setting.where}" if named else row.setting.where
         mean = interval_text(row.effect.mean, 1 if unit == "%" else 2)
@@ -215,7 +215,7 @@ def draw_settings(axis: Axes) -> dict[str, Any]:
     handles, ticks, place, last = dict[str, Any](), dict[str, float](), 0.0, ""
     for row in study_rows():
         name, look = SERIES.get(row.title, ("", {}))
-        if not name or row.setting.unit != "%" or not row.effect.mean:
+        if not name or row.setting.rules.unit != "%" or not row.effect.mean:
             continue
         where = f"{row.part}: {row.setting.where}".replace(", split", ",\nsplit").replace("rows, n", "rows,\nn")
         place += 1 if where == last else 2

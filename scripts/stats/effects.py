@@ -15,6 +15,7 @@ from scipy.special import bdtr
 from scripts.stats.intervals import INCONCLUSIVE, Difference, Interval, clustered_interval
 
 BASE = "erm"  # the method that all others are compared with
+SCORES = {"%": "test_nrmse", "nats": "test_nll_rescaled"}  # that methods are compared by, by the unit of effects
 SPLIT = ["table", "method", "split"]  # columns that name a split's runs
 OVERLAP = 0.2 / 0.6  # test rows for each training row
 
@@ -63,7 +64,7 @@ def sign_text(effect: Effect) -> str:
     return f"{effect.lower} of {len(effect.tables)} ({p})"
 
 
-def errors_of(runs: pd.DataFrame, score: str = "test_nrmse", weights: int = 2) -> pd.DataFrame:
+def errors_of(runs: pd.DataFrame, score: str, weights: int) -> pd.DataFrame:
     """Return errors by table and split, a column a method, the mean over initial weights; NaN without a finite score.
 
     Of a split's initial weights the first `weights` count: an ensemble has more than another method.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import itertools
+import json
 import re
 import sys
 import types
@@ -124,12 +125,15 @@ def method_of(module: types.ModuleType) -> Callable[..., Any]:
 
 def space_of(module: types.ModuleType) -> dict[str, list[Any]]:
     """Return what a module lets be tuned: the values of each argument."""
-    space = getattr(module, "space", {})
-    if not (isinstance(space, dict) and all(isinstance(v, (list, tuple)) and v for v in space.values())):
+    try:  # as the words of a run give it back: tuples are lists
+        space: Any = json.loads(json.dumps(getattr(module, "space", {})))
+    except TypeError as error:
+        raise InputError(f"space of {module.__file__} must have Python's own numbers and words: {error}") from None
+    if not (isinstance(space, dict) and all(isinstance(values, list) and values for values in space.values())):
         raise InputError(
             f"space of {module.__file__} must give a list of values for each argument, got {format_value(space)}"
         )
-    return {key: list(values) for key, values in space.items()}
+    return space
 
 
 def space_combinations(space: Mapping[str, Sequence[Any]]) -> list[Point]:

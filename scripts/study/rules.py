@@ -84,7 +84,7 @@ class Rules:
         name: of the file.
         search: who is tuned on each split. "all": every method, with rates and decays that all share, and ERM's first
             trials among its own. "erm": ERM alone; a method has its rate and decay, and the first value of each
-            argument in its space. "chosen": nobody, rates and decays are given.
+            argument in its space. "chosen": the same, but rates and decays are given.
         tables, conditions: in the order of the files.
         methods: of each name, `method`, `fixed` and `space`; `file`, of one that is none of configs/method
             (`scripts.study.entry`).
@@ -143,6 +143,11 @@ class Rules:
         """The metric on validation that picks among trials, as reports name it."""
         return LOSSES[self.loss].selection or "nrmse"
 
+    @property
+    def unit(self) -> str:
+        """The unit of effects: percent of ERM's error, or nats where networks predict distributions."""
+        return "%" if self.loss == SQUARED.name else "nats"
+
     def lite_tables(self) -> list[str]:
         """Return the names of the tables with the fewest rows."""
         return [table.name for table in sorted(self.tables, key=lambda table: table.rows)[: self.lite]]
@@ -175,8 +180,7 @@ class Rules:
         for split in range(self.first_split, self.first_split + self.splits):
             seed, trials = WEIGHTS * split, self.trials(cell.method, split, cell.table.name)
             if self.search == "chosen":
-                rate = self.chosen[cell.table.name, cell.condition.name, split]
-                trials = [[*self.method_words(cell.method), *rate]]
+                trials = [self.final_words(cell.method, self.chosen[cell.table.name, cell.condition.name, split])]
             tunings.append(Tuning(trials, seed, [*range(seed + 1, seed + weights + 1)]))
         return tunings
 
@@ -201,7 +205,7 @@ class Rules:
 
     def final_words(self, method: str, chosen: Sequence[str]) -> list[str]:
         """Return the words of the runs of a method whose tuning has chosen those of a trial."""
-        if self.search != BASE:
+        if self.search == "all":
             return list(chosen)
         rates = [word for word in chosen if word.startswith(("train.lr=", "train.weight_decay="))]
         space = self.methods[method].get("space", {})

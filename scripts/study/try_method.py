@@ -21,7 +21,7 @@ from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
 from scripts.records.experiment import RESULTS
 from scripts.records.run_tables import WORD
-from scripts.stats.effects import BASE, errors_of, method_effect, rank_methods, sign_text
+from scripts.stats.effects import BASE, SCORES, errors_of, method_effect, rank_methods, sign_text
 from scripts.stats.intervals import INCONCLUSIVE, interval_text
 from scripts.study.cells import cells_done, read_store, run_keys, train_missing, train_runs
 from scripts.study.entry import with_entry
@@ -75,7 +75,7 @@ def try_method(
     missing, mine = {cell.key for cell in cells} - published, read_store(entry, store)
     runs = pd.concat([stored, mine[[key in missing for key in run_keys(mine)]]])
     for condition in conditions:
-        print(method_summary(runs, condition, name))
+        print(method_summary(runs, condition, name, entry))
     return []
 
 
@@ -106,33 +106,32 @@ def is_erm(words: str) -> bool:
     return [word for word in WORD.split(words) if "method" in word] == [f"method={BASE}"]
 
 
-def method_summary(runs: pd.DataFrame, condition: str, method: str) -> str:
+def method_summary(runs: pd.DataFrame, condition: str, method: str, rules: Rules) -> str:
     """Return what a method changes in a setting: each table, the mean, on how many it is lower, and its rank.
 
     Runs are of the method, of ERM and of whatever it is to be ranked with, on the tables that it is judged on.
     """
     runs = runs[runs["condition"] == condition]
-    errors = errors_of(runs)
-    if not (effect := method_effect(errors, method)):
+    unit, errors = rules.unit, errors_of(runs, SCORES[rules.unit], rules.weights)
+    if not (effect := method_effect(errors, method, relative=unit == "%")):
         raise InputError(f"{method} and {BASE} share no table of setting {condition} with two splits or more")
     order, (erm, splits) = rank_methods(errors[errors[method].notna()], method), degenerate_splits(runs, method)
-    finals = runs[(runs["method"] == method) & runs["trial"].isna()]
-    lost = finals[~np.isfinite(finals["test_nrmse"])].groupby(["table", "split"]).ngroups
+    lost = splits - int(errors[method].count())
     tuned = f"Degenerate (equals ERM) on {erm} of {splits} splits, where validation selected no mixing."
-    trials = runs[(runs["method"] == method) & runs["trial"].notna()]
-    if len(trials) and all(map(is_erm, trials["hyperparameters"])):
+    if rules.search != "all":
         tuned = "Learning rate and weight decay are ERM's; the method was not tuned."
-    width = max(map(len, effect.tables))
-    tables = "".join(f"  {table:<{width}}  {interval_text(one, 1)}\n" for table, one in effect.tables.items())
+    width, places = max(map(len, effect.tables)), 1 if unit == "%" else 2
+    tables = "".join(f"  {table:<{width}}  {interval_text(one, places)}\n" for table, one in effect.tables.items())
     way, rank = effect.direction(), [name for name, _ in order].index(method) + 1
     direction = "the direction is inconclusive" if way == INCONCLUSIVE else f"the mean error is {way}"
     lines = [
         f"{method}, setting {condition}, {len(effect.tables)} datasets",
-        f"Mean change: {interval_text(effect.mean, 1)} %; {direction}.",
+        f"Mean change: {interval_text(effect.mean, places)} {unit}; {direction}.",
         f"Datasets with a lower error (p of the sign test): {sign_text(effect)}.",
         f"Rank by mean error {rank} of {len(order)}: {', '.join(f'{name} {mean:.4f}' for name, mean in order)}.",
         tuned,
         *[f"Diverged on {lost} of {splits} splits, which no number above counts."][:lost],
     ]
-    head = "Test error minus ERM's, % of ERM's, mean over splits, 95 % intervals"
+    score = "error minus ERM's, % of ERM's" if unit == "%" else "negative log likelihood minus ERM's, nats"
+    head = f"Test {score}, mean over splits, 95 % intervals"
     return f"{head}\n{tables}" + "\n".join(fill(line, WIDTH, break_on_hyphens=False) for line in lines)

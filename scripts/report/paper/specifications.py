@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from scripts.config.compose import TUNED_PRESETS, tuned_values
 from scripts.records import names
 from scripts.records.run_tables import option_words
 from scripts.report.evidence import Sample, published_evidence
@@ -51,7 +52,7 @@ def specifications(dataset: str) -> list[Specification]:
         for cell, sample in e.cells(dataset=dataset, method=method):
             options = _options(cell)
             shared = tuple(one for one in options if not one[0].startswith("method."))
-            if any(key in OTHER_QUESTIONS for key, _ in options):
+            if any(key in OTHER_QUESTIONS for key, _ in options) or not _tuned_alike(dataset, method, cell["preset"]):
                 continue
             rivals = erm.get((cell["preset"], shared), [])
             differences = [paired_or_none(sample.values, other.values) for _, other in rivals]
@@ -60,6 +61,13 @@ def specifications(dataset: str) -> list[Specification]:
             if best and (key not in found or best.n > found[key].difference.n):
                 found[key] = Specification(method, cell["preset"], cell["layer"], dict(options), best, published)
     return list(found.values())
+
+
+def _tuned_alike(dataset: str, method: str, preset: str) -> bool:
+    """Return whether a preset trains a method and ERM alike: tuned ones may have rates of each."""
+    both = [(preset in TUNED_PRESETS and tuned_values(dataset, one, preset)) or {} for one in (method, "erm")]
+    mine, other = ({key: v for key, v in values.items() if not key.startswith("method.")} for values in both)
+    return mine == other
 
 
 def _options(cell: dict[str, str]) -> Options:

@@ -131,11 +131,11 @@ def test_the_rows_of_a_run_are_those_of_its_representation(tmp_path: Path) -> No
 
 def test_new_rows_replace_those_of_the_same_cell_alone(tmp_path: Path) -> None:
     path = tmp_path / "invariance.csv"
-    path.write_text("dataset,preset,value\ncrime,paper,1\nskillcraft,paper,2\n")
-    new = [{"dataset": "skillcraft", "preset": preset, "value": "3"} for preset in ("paper", "released")]
-    rows = merge_rows(path, new, "dataset", "preset")
+    path.write_text("dataset,seed,value\ncrime,0,1\nskillcraft,0,2\n")
+    new = [{"dataset": "skillcraft", "seed": seed, "value": "3"} for seed in (0, 1)]
+    rows = merge_rows(path, new, "dataset", "seed")
     assert [list(row.values()) for row in rows] == [
-        ["crime", "paper", "1"], ["skillcraft", "paper", "3"], ["skillcraft", "released", "3"]
+        ["crime", "0", "1"], ["skillcraft", 0, "3"], ["skillcraft", 1, "3"]
     ]  # fmt: skip
 
 

@@ -60,7 +60,7 @@ def errors_by(values: dict[str, dict[str, dict[int, float]]]) -> pd.DataFrame:
     rows = [{"table": table, "method": method, "trial": None, "seed": 10 * split, "split": split, "test_nrmse": value}
             for table, methods in values.items() for method, splits in methods.items()
             for split, value in splits.items()]  # fmt: skip
-    return errors_of(pd.DataFrame(rows))
+    return errors_of(pd.DataFrame(rows), "test_nrmse", 2)
 
 
 def test_differences_are_in_percent_of_the_other_on_splits_of_both() -> None:
@@ -85,9 +85,9 @@ def test_a_split_counts_once_by_its_first_two_weights_and_failed_ones_not_at_all
         for k, (split, value) in enumerate([(0, 1.0), (0, 3.0), (0, 99.0), (1, math.inf), (1, 1.0)], start=1)
     ])  # fmt: skip
     for runs in (rows, rows[::-1]):  # whichever finished first
-        assert errors_of(runs)["erm"].dropna().to_dict() == {("t", 0): 2.0}
-        assert errors_of(runs, weights=1)["erm"].dropna().to_dict() == {("t", 0): 1.0}
-    assert errors_of(rows, "test_nrmse_worst").isna().all(axis=None)
+        assert errors_of(runs, "test_nrmse", 2)["erm"].dropna().to_dict() == {("t", 0): 2.0}
+        assert errors_of(runs, "test_nrmse", 1)["erm"].dropna().to_dict() == {("t", 0): 1.0}
+    assert errors_of(rows, "test_nrmse_worst", 2).isna().all(axis=None)
 
 
 def test_methods_are_ranked_on_the_tables_that_they_share() -> None:

@@ -142,6 +142,16 @@ def test_on_another_network_a_method_takes_the_rates_of_erm(
     assert verify_scores(results).wrong == []
 
 
+def test_without_a_search_a_method_takes_the_first_values_of_its_space(mine: Path) -> None:
+    mine.write_text(FLIP.replace("[0.1, 0.5]", "[(0.1, 0.2), (0.5, 0.6)]").replace("share=0.5", "share=(0.5, 0.6)"))
+    rules, name = entry.with_entry(load_rules("no_search"), str(mine))
+    (cell,) = rules.cells(["penguin_mass"], ["rows100"], [name])
+    for tuning in rules.tunings(cell):
+        made = plan_job(compose_train(rules.command(cell, tuning.trials[0]))).make_method()
+        assert made.options == {"share": [0.1, 0.2]}  # as a command line has it
+        assert made.options in made.points  # which `draw` looks it up in
+
+
 def test_a_function_gets_each_networks_rows_options_and_generator() -> None:
     def batch(x: torch.Tensor, y: torch.Tensor, rng: np.random.Generator, scale: float) -> Any:
         return torch.cat([x, scale * x]), torch.cat([y, y + torch.from_numpy(rng.normal(size=y.shape)).to(y)])
@@ -214,7 +224,7 @@ def test_a_summary_names_tables_mean_signs_rank_and_degenerate_splits() -> None:
         for table in ("one", "three") for method, shift in shifts.items() if (table, method) != ("one", "resample")
         for s in range(5) for w in (1, 2)
     ])  # fmt: skip
-    text = method_summary(runs, "random", "mixup")
+    text = method_summary(runs, "random", "mixup", load_rules())
     assert max(map(len, text.splitlines())) <= 80
     row = next(line for line in text.splitlines() if line.startswith("  one "))
     assert re.fullmatch(r"  one    -9\.\d \[-\d+\.\d, -\d\.\d\]", row)
@@ -224,9 +234,16 @@ def test_a_summary_names_tables_mean_signs_rank_and_degenerate_splits() -> None:
     assert words.endswith("Degenerate (equals ERM) on 2 of 10 splits, where validation selected no mixing.")
     assert degenerate_splits(runs, "erm") == (10, 10)
     runs.loc[(runs["method"] == "mixup") & (runs["split"] > 2), "test_nrmse"] = np.inf
-    words = " ".join(method_summary(runs, "random", "mixup").split())
+    words = " ".join(method_summary(runs, "random", "mixup", load_rules()).split())
     assert words.endswith("Diverged on 4 of 10 splits, which no number above counts.")
     erm = runs[(runs["method"] == "erm") & (runs["split"] <= 2)]["test_nrmse"].mean()
     assert f"erm {erm:.4f}" in words  # over the same splits
+    words = method_summary(runs.assign(test_nll_rescaled=runs["split"]), "random", "mixup", load_rules("likelihood"))
+    assert words.startswith("Test negative log likelihood minus ERM's, nats, mean over splits, 95 % intervals\n")
+    assert "Mean change: 0.00 [0.00, 0.00] nats" in words
+    once, chosen = runs[runs["seed"] % 10 == 1], replace(load_rules("no_search"), weights=1)
+    words = method_summary(once, "random", "resample", load_rules("no_search"))
+    assert words == method_summary(runs, "random", "resample", chosen)  # of the first weights alone
+    assert words.endswith("Learning rate and weight decay are ERM's; the method was not tuned.")
     with pytest.raises(InputError, match="share no table of setting rows100"):
-        method_summary(runs, "rows100", "mixup")
+        method_summary(runs, "rows100", "mixup", load_rules())

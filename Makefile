@@ -12,7 +12,8 @@ export MALLOC_MMAP_THRESHOLD_ ?= 536870912
 # Where it is set, every process compiles torch anew, which is half of its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-SELECTION = "seeds=$(SEEDS)" "datasets=$(DATASETS)" "methods=$(METHODS)" "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" "rerun=$(RERUN)"
+SELECTION = "seeds=$(SEEDS)" "datasets=$(DATASETS)" "methods=$(METHODS)" "preset=$(PRESET)" "device=$(DEVICE)" \
+    "out=$(OUT)" "rerun=$(RERUN)" "dry_run=$(DRY_RUN)"
 MEASURED = "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" "results=$(RESULTS)"
 VERIFIED = "count=$(or $(CELLS),12)" "seed=$(SEED)" "datasets=$(DATASETS)" "experiments=$(EXPERIMENTS)" "models=$(MODELS)"
 INSTALL  = $(PY) -m pip install -qq --disable-pip-version-check --no-compile -c constraints.txt
@@ -109,7 +110,7 @@ render: $(VENV)/.ready ## Render tables, figures and pages from records
 
 ##@ Study and benchmarks
 
-tune: $(VENV)/.ready ## Tune methods, 16 trials each [JOBS=2]
+tune: $(VENV)/.ready ## Tune methods, up to 16 trials each [JOBS=2]
 	$(PY) -m scripts.tune "dataset=$(DATASETS)" "method=$(METHODS)" "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" "rerun=$(RERUN)" "jobs=$(JOBS)"
 
 bench-when: $(VENV)/.ready ## The study of 30 tables (hours) [RULES= TABLES=]

@@ -66,8 +66,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         if action == "status":
             print_status()
         else:
-            named = given.listed("datasets", option_names("dataset")) if "datasets" in given else []
-            fetch_all(named or [n for n in option_names("dataset") if not dataset_class(n).folders])
+            known = [n for n in option_names("dataset") if "datasets" in given or dataset_class(n).fetchable()]
+            fetch_all(given.listed("datasets", known))
 
 
 if __name__ == "__main__":

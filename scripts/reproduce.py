@@ -1,6 +1,6 @@
 """Train every cell of a table or figure that can be trained here, then print and write it.
 
-`all` does so for every table and figure; runs that are done are not trained again, so it goes on where it stopped, and
+`all` does so for configs/experiment; runs that are done are not trained again, so it goes on where it stopped, and
 `dry_run=1` prints what is missing and about how long it takes.
 
 Example: python -m scripts.reproduce table1 seeds=10 datasets=airfoil,no2 methods=erm,cmixup preset=paper
@@ -36,7 +36,7 @@ KEYS = {
     "seeds": "a count (10 means 0..9), a list 0,3,5 or a range 0..9; default the experiment's",
     "datasets": "names between commas; default all of the experiment",
     "methods": "names between commas; default all of the experiment",
-    "preset": "paper, released, default, tuned or cpu; default paper",
+    "preset": "paper, released, default, tuned or cpu; default the experiment's",
     "device": "auto, cpu, cuda or cuda:1; default auto",
     "rerun": "1: train again what is done",
     "budget": "minutes that a cell may take, 0: any; default the experiment's",

@@ -168,12 +168,14 @@ def tune_cells(
     work = [trial for trials in planned.values() for trial in trials]
     for problem in train_items(items_of(work, stacks_of(work)), "tuning", workers=jobs):
         print(problem, file=sys.stderr)
+    if not any(RunFolder(trial.run_folder(TUNE_SEED)).is_done() for trial in work):
+        raise InputError("every trial diverged")
     options = [word for word in given if word.startswith(OPTION)]
     epochs = [word.removeprefix("train.") for word in given if word.startswith(EPOCHS)]
     for (dataset, method), trials in planned.items():
         folders, config = [RunFolder(trial.run_folder(TUNE_SEED)) for trial in trials], trials[0].config
         reports = [run.report() if run.is_done() else None for run in folders]  # None: diverged
-        if len(cells) > 1 and not any(reports):
+        if not any(reports):
             print(f"{dataset} {method}: no trial ended, nothing is written", file=sys.stderr)
             continue
         metric = next((report["selection"] for report in reports if report), "")
@@ -202,8 +204,7 @@ def tune_cells(
         print(f"{dataset} {method}: {tried}: {options_text(values) or start} -> {made}")
         if own:
             words = [f"dataset={dataset}", f"method={method}", f"preset={config['preset']}", *options]
-            words += override_words(values)
-            print("python -m scripts.train", shlex.join(words))
+            print("python -m scripts.train", shlex.join([*words, *override_words(values)]))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -13,7 +13,7 @@ import torch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice
 from cmixup.files import PREPROCESSING
-from datasets.common.fetch import Files, RawFile, RawFolder, fetch, sha256_of
+from datasets.common.fetch import Files, RawFile, RawFolder, data_root, fetch, mirror_folders, sha256_of
 from datasets.common.label_noise import LabelNoise
 from datasets.common.naive import simple_predictions
 from datasets.common.scaling import Scaling
@@ -61,6 +61,13 @@ class Dataset(ABC):
         for folder in self.folders:
             folder.find()
         return [fetch(*alternatives) for alternatives in self.files]
+
+    @classmethod
+    def fetchable(cls) -> bool:
+        """Return whether each file, or an alternative, has an address or lies in the data root or a mirror folder."""
+        places = [data_root(), *mirror_folders()]
+        at_hand = (any(f.urls or any((p / f.path).is_file() for p in places) for f in files) for files in cls.files)
+        return not cls.folders and all(at_hand)
 
     @cached_property
     def checksums(self) -> dict[str, str]:

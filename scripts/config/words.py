@@ -28,7 +28,7 @@ SINGLE = (*FILES, *(f"dataset.{name}" for name in ("group", "package", "item", "
 SEVERAL = tuple(f"dataset.{name}" for name in ("target", "categorical", "drop", "keep", "missing", "known", "id"))
 QUOTED = r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\""
 LIST = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]"  # with names such as size [m]
-ITEM = re.compile(rf"\s*(?:{QUOTED}|{LIST})\s*(?=,|$)|[^,]+")  # of a list or a sweep
+ITEM = re.compile(rf"\s*(?:{QUOTED}|{LIST}|\[[^\]]*\])\s*(?=,|$)|[^,]+")  # of a list or a sweep
 MULTIRUN = frozenset({"-m", "--multirun", "hydra.mode=MULTIRUN"})
 FUNCTION = re.compile(r"(choice|glob|interval|range|shuffle|sort|tag)\(.*\)")  # of a sweep
 TEXT = re.compile(r"(?!(true|false|null|inf|nan)$)[a-z_./][\w./]*", re.ASCII | re.IGNORECASE)  # needs no quotes

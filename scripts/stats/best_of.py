@@ -20,12 +20,11 @@ def drawn_gains(
     mean = _drawn_means(scores, places)  # (1 + draws, 1 + K)
     gain, n = 100 * (1 - mean[:, :1] / mean[:, 1:]), np.isfinite(scores[:, 1:]).sum(axis=0)
     few = np.sqrt(n / (n - 1)) * stdtrit(n - 1, 0.975) / stdtrit(np.inf, 0.975)  # draws of few seeds are too alike
-    off = np.nan_to_num(gain[1:] - gain[0]) * few
-    if chosen is None:
-        return int(gain[0].argmin()) + 1, gain[0], off
-    best = np.nanargmin(_drawn_means(chosen, places)[:, 1:], axis=1)
-    own = np.take_along_axis(gain, best[:, None], axis=1)
-    return int(best[0]) + 1, own[0], own[1:] - own[0]
+    gain[1:] = gain[0] + np.nan_to_num(gain[1:] - gain[0]) * few
+    best = gain.argmin(axis=1) if chosen is None else np.nanargmin(_drawn_means(chosen, places)[:, 1:], axis=1)
+    if chosen is not None:
+        gain = np.take_along_axis(gain, best[:, None], axis=1)
+    return int(best[0]) + 1, gain[0], gain[1:] - gain[0]
 
 
 def gain_over_best(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[float, float, float]:
@@ -33,7 +32,7 @@ def gain_over_best(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[floa
 
     It is the least over all choices of a prior for each dataset. The upper end is the least of their simultaneous upper
     ends, so that it is right also where priors are equal (intersection bounds, Chernozhukov, Lee and Rosen 2013,
-    Econometrica 81(2)); the lower end is that of the choice whose gain is least.
+    Econometrica 81(2)); the lower end is the least of their lower ends, since any of them may be the best prior.
     """
     gain, off = np.zeros(1), np.zeros((len(parts[0][1]), 1))
     for gains, deviations in parts:
@@ -41,8 +40,7 @@ def gain_over_best(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[floa
         off = (off[:, :, None] + deviations[:, None] / len(parts)).reshape(len(off), -1)
     spread = np.maximum(off.std(axis=0), np.finfo(float).tiny)
     farthest = np.quantile((-off / spread).max(axis=1), 0.975)
-    best = gain.argmin()
-    return gain[best], gain[best] - np.quantile(off[:, best], 0.975), (gain + farthest * spread).min()
+    return gain.min(), (gain - np.quantile(off, 0.975, axis=0)).min(), (gain + farthest * spread).min()
 
 
 def _drawn_means(scores: np.ndarray, places: np.ndarray) -> np.ndarray:

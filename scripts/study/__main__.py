@@ -17,8 +17,8 @@ from cmixup.errors import InputError, check_choice
 from scripts.config.arguments import OUT, Args, parse_args
 from scripts.driver.cli import user_errors
 from scripts.study.cells import train_missing
-from scripts.study.rules import PROTOCOL2, load_rules
-from scripts.study.try_method import LITE, try_method
+from scripts.study.rules import PROTOCOL2, Rules, load_rules
+from scripts.study.try_method import ALL, LITE, try_method
 
 KEYS = {
     "what": "train; none with method=",
@@ -36,26 +36,25 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         given = parse_args(argv, KEYS, __doc__, names=("what",))
-        if problems := (train_part if "what" in given else try_entry)(given):
+        if problems := (train_part if "what" in given else try_entry)(given, load_rules(given.get("rules", PROTOCOL2))):
             print("\n".join(f"error: {problem}" for problem in problems), file=sys.stderr)
             sys.exit(1)
 
 
-def try_entry(given: Args) -> list[str]:
+def try_entry(given: Args, rules: Rules) -> list[str]:
     """Try a method; return a line for what went wrong."""
     if "method" not in given:
         raise InputError("the first word must be train, or method= must be given")
-    rules = load_rules(given.get("rules", PROTOCOL2))
     usual = "random" if rules.name == PROTOCOL2 else rules.conditions[0].name
     where = given.get("tables", LITE), given.get("conditions", usual).split(",")
     return try_method(given["method"], *where, rules, out=given.out, jobs=given.count("jobs"))
 
 
-def train_part(given: Args) -> list[str]:
+def train_part(given: Args, rules: Rules) -> list[str]:
     """Train what is missing of a part of the study; return a line for what went wrong."""
     check_choice("what", given["what"], ("train",))
-    rules = load_rules(given.get("rules", PROTOCOL2))
-    names = {key: given[key].split(",") for key in ("tables", "conditions", "methods") if key in given}
+    groups = {LITE: rules.lite_tables(), ALL: []}
+    names = {k: groups.get(given[k], given[k].split(",")) for k in ("tables", "conditions", "methods") if k in given}
     return train_missing(given.out / "study", rules.cells(**names), rules, given.count("jobs"))
 
 

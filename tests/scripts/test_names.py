@@ -147,7 +147,8 @@ def test_the_users_folder_is_meant_by_a_wave(here: Path, monkeypatch: pytest.Mon
     ("dataset.drop=[größe (m),'x,y', \"z\"]", ["größe (m)", "x,y", "z"]), ('dataset.target="my price"', "my price"),
     ("out=${oc.env:CMIXUP_NOWHERE,there}", "${oc.env:CMIXUP_NOWHERE,there}"), ("dataset.max_rows=30", 30),
     ("dataset.together=true", True), ("dataset.drop=null", None), ("dataset.scaling=minmax", "minmax"),
-    ("dataset.group=a b", "a b"), ("dataset.drop=[size [m],tax]", ["size [m]", "tax"])],
+    ("dataset.group=a b", "a b"), ("dataset.drop=[size [m],tax]", ["size [m]", "tax"]),
+    ("dataset.drop=['a [m','b']", ["a [m", "b"])],
 )  # fmt: skip
 def test_what_hydra_is_needed_for_stays_its_own(typed: str, read: Any) -> None:
     (word,) = hydra_words([typed])

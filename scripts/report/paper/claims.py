@@ -133,18 +133,19 @@ def _sample(
         return sample_of(gap.to_dict(), f"seeds of {dataset}")
     if claim.tasks:
         return e.rows(f"task_errors/{claim.tasks}.csv", method, cluster="object")
-    if claim.divergence:
-        of = {"preset": "paper", "split": "train", "domains": "all", "dataset": dataset, "method": method}
-        return e.rows("invariance.csv", "value", **of)
     plan, options = experiment_of(experiment), OPTIONS.get(experiment, {})
     if dataset not in plan.datasets:
         raise Unsupported(f"{experiment} has no {dataset}")
-    method, preset = stands_for(plan, dataset, method), _preset(experiment, dataset, preset, e)
+    method = stands_for(plan, dataset, method)
+    preset = PRESETS[0] if claim.divergence else _preset(experiment, dataset, preset, e)
     cell: Query = {"experiment": recorded_under(plan, method, dataset), "dataset": dataset, "preset": preset,
                    "method": method, "options": options}  # fmt: skip
     idle = e.find({**cell, "split": "train", "metric": "self_probability"})
     if idle and idle.mean > SELF:
         raise Unsupported(f"{method} equals ERM on {dataset}: every row is its own partner")
+    if claim.divergence:
+        where = {"preset": preset, "dataset": dataset, "method": method}
+        return e.rows("invariance.csv", "value", split="train", domains="all", **where)
     return e.sample({**cell, "split": split, "metric": metric})
 
 
@@ -161,10 +162,10 @@ def _same_place(experiment: str, dataset: str, preset: str, e: Evidence) -> str:
 
 def _of_sweep(claim: Claim, preset: str, e: Evidence) -> Iterator[Comparison]:
     """Yield C-Mixup at every value of a swept option, beside ERM, or beside itself at the published value."""
-    first, second = claim.pairs[0]
+    (first, second), mixed = claim.pairs[0], table_runs().query(f"not train_self_probability > {SELF}")
     for dataset in claim.datasets:
         given = _preset(claim.sweep, dataset, preset, e)
-        for sweep in find_sweeps(replace(experiment_of(claim.sweep), datasets=[dataset]), table_runs(), given):
+        for sweep in find_sweeps(replace(experiment_of(claim.sweep), datasets=[dataset]), mixed, given):
             at = part_file("dataset", dataset)["presets"][given].get(sweep.option.rpartition(".")[2])
             own = next((point.scores for point in sweep.points if point.value == at), {})
             base = own if first == second else sweep.lines.get(second, {})

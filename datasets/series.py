@@ -109,8 +109,8 @@ class Series(TextFile):
                  "drop": self.drop}  # fmt: skip
         chosen = columns_named(given, [*names, *[ROW] * (self.time == ROW)], source.name)
         time = chosen["time"] or dates
-        if len(time) == 1 and time[0] in names and pd.api.types.is_numeric_dtype(frame[time[0]]):
-            readings[time[0]] = Reading(form_of_times(frame[time[0]].dropna().to_numpy(np.float64)))
+        if len(time) == 1 and time[0] in names and not (read := as_numbers(frame[time[0]]))[1].any():
+            readings[time[0]] = Reading(form_of_times(read[0][~np.isnan(read[0])]))
         elif len(time) != 1 or time[0] not in (*dates, ROW):
             hold = "hold dates" if dates else "holds dates such as 2024-01-31 13:00"
             got = f", got {format_value(time[0])}" if self.time else ""
@@ -199,11 +199,8 @@ class Series(TextFile):
         every, m = placed.every, made.n_targets
         times = np.unique(np.concatenate([one.times[: one.observed] for one in every]))
         cuts = [times[int(share * len(times))] for share in (0.6, 0.8)]
-        training = np.concatenate([one.values[: one.observed][one.times[: one.observed] < cuts[0]] for one in every])
-        made = made.scaled_by(*moments(training))
         everything = np.concatenate([one.values[: one.observed, :m] for one in every])
         labels_seen(made.columns[:m], everything, placed.source.name, log=True)
-        x = torch.from_numpy(np.concatenate([made.inputs(one) for one in every]))
         rows = {part: list[np.ndarray]() for part in SPLITS}  # after each window, of the concatenated series
         begins = np.cumsum([0, *(len(one.times) for one in every)])
         for one, begin in zip(every, begins, strict=False):
@@ -216,6 +213,9 @@ class Series(TextFile):
                     f"window {self.window} with horizon {self.horizon} is too long for {placed.source.name}: its "
                     f"{len(times)} times leave nothing for {part}"
                 )
+        training = np.concatenate([one.values[: one.observed][one.times[: one.observed] < cuts[0]] for one in every])
+        made = made.scaled_by(*moments(training))
+        x = torch.from_numpy(np.concatenate([made.inputs(one) for one in every]))
         values = np.concatenate([one.values[:, :m] for one in every])
         ahead = np.array(made.ahead) - 1
         splits = (

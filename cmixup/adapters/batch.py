@@ -185,7 +185,7 @@ class CMixup(nn.Module):
                 return
             raise InputError(f"state must be that of a CMixup, got {format_value(state)}") from None
         if self._looks:
-            self.bandwidth, self._seen, self._fitted_to = None, None, 0
+            self.bandwidth, self._seen, self._fitted_to, self._outputs = None, None, 0, None
             if len(seen):
                 self._fit(seen[:fitted_to])
                 self._seen = seen

@@ -45,12 +45,12 @@ class Preprocessing(ABC):
 
         if isinstance(new, pd.DataFrame):
             return new
-        if hasattr(new, "columns"):  # of polars and others
-            from cmixup.sklearn.frames import as_array, as_frame
-
-            return as_frame(as_array("rows", new))
         names = self.read_columns
         try:
+            if hasattr(new, "columns"):  # of polars and others
+                from cmixup.sklearn.frames import as_array, as_frame
+
+                return as_frame(as_array("rows", new))
             if isinstance(new, Mapping):
                 return pd.DataFrame(dict(new) if any(map(pd.api.types.is_list_like, new.values())) else [new])
             if isinstance(new, pd.Series):
@@ -61,7 +61,7 @@ class Preprocessing(ABC):
                 return pd.DataFrame(rows)
             if names and all(len(row) == len(names) for row in rows):
                 return pd.DataFrame(rows, columns=names)
-        except (TypeError, ValueError, RuntimeError):  # of no length, or of several lengths
+        except (TypeError, ValueError, RuntimeError):  # of no length, of several lengths, or no frame
             pass
         what = "a data frame, a dict of columns or a list of dicts"
         what += f", or numbers in {len(names)} columns ({shortened(names)})" if names else ""

@@ -38,9 +38,9 @@ def level_of(value: Any) -> Level | None:
     """
     if is_missing(value):
         return None
-    if isinstance(value, Integral) and abs(int(value)) > EXACT:
-        return str(int(value))
-    return float(value) if isinstance(value, Real) else str(value).strip() or None
+    if not isinstance(value, Real):
+        return str(value).strip() or None
+    return str(int(value)) if isinstance(value, Integral) and abs(int(value)) > EXACT else float(value)
 
 
 def spelling(level: Level) -> str:

@@ -3,7 +3,8 @@
 A form is a text of its own, and kept with a run:
 
 - a number as an example, with the signs that group thousands and begin decimals, and its unit: "1,234.5 kg", "1234.5 %"
-- a date as `strptime` has it, or `ISO`, which takes any offset from UTC; `WEEK` and `QUARTER` are at their first day
+- a date as `strptime` has it, but years of two digits are 1930 to 2029, or `ISO`, which takes any offset from UTC;
+  `WEEK` and `QUARTER` are at their first day
 - whole numbers as times: "%Y%m%d", "%Y%m" (also with hours, minutes and seconds) and "s since 1970" (also ms, us, ns)
 - `TIME` of day, with or without am and pm, and `DURATION`, such as "2 days 03:00:00", "1h 30m" or "P1DT2H"
 """
@@ -240,6 +241,9 @@ def _values(words: Sequence[str], thousands: str, decimal: str) -> list[tuple[fl
     """Return numbers and their units, NaN for a word that is none."""
     pattern, numbers = _pattern(thousands, decimal), list[tuple[float, str]]()
     for word in words:
+        if word.replace(decimal, "", 1).isdecimal():  # as most are, and fast
+            numbers.append((float(word.replace(decimal, ".")), ""))
+            continue
         match = pattern.fullmatch(re.sub(r"[.,]-+$", "", word.translate(SIGNS).strip()))  # 5.- is how 5.00 is written
         first, money, second, number, unit, last = match.groups() if match else (None,) * 6
         if number is None or (first == "(") != (last == ")") or sum(map(bool, (first, second, last == "-"))) > 1:

@@ -119,7 +119,7 @@ def test_a_resumed_mixing_draws_what_it_would_have_drawn(bandwidth: Any) -> None
 def test_the_state_from_before_the_first_batch_forgets_the_bandwidth() -> None:
     mixing, fresh, y = CMixup("auto", seed=0), CMixup("auto", seed=0), torch.randn(32, 1)
     first = copy.deepcopy(mixing.state_dict())
-    mixing.draw(1000 * y)
+    mixing.draw(1000 * torch.randn(32, 2))  # of two outputs
     mixing.load_state_dict(first)
     assert torch.equal(mixing.draw(y).partner, fresh.draw(y).partner)
     assert mixing.bandwidth == fresh.bandwidth

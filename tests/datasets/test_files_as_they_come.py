@@ -54,6 +54,21 @@ def test_images_are_found_by_path_or_name_with_or_without_ending_in_any_case(tmp
     assert "2 images are called 'two.Png'" in read_image_table(tmp_path / "l.csv", folder).wrong[0]
 
 
+def test_numbers_of_rows_are_no_names_of_images(tmp_path: Path) -> None:
+    """As the index is that pandas writes first; a real doubt is one line."""
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for k in range(6):
+        Image.new("L", (4, 4)).save(folder / f"{k}.png")
+    table = pd.DataFrame({"file": ["5.png", "3.png", "1.png"], "twin": [5, 3, 1], "angle": [7, 8, 9]})
+    table.drop(columns="twin").to_csv(tmp_path / "l.csv")
+    found = read_image_table(tmp_path / "l.csv", folder)
+    assert (found.column, [file.name for file in found.files if file]) == ("file", ["5.png", "3.png", "1.png"])
+    table.assign(file=[0, 1, 2]).to_csv(tmp_path / "l.csv", index=False)
+    with pytest.raises(InputError, match=r"columns file and twin both name images: dataset.image= says which is meant"):
+        read_image_table(tmp_path / "l.csv", folder)
+
+
 def test_several_rows_of_an_image_and_one_too_large_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = photos(tmp_path / "photos", *(f"{k}.png" for k in range(8)))
     pd.DataFrame({"file": [f"{k % 8}.png" for k in range(16)], "y": range(16)}).to_csv(tmp_path / "l.csv", index=False)

@@ -161,6 +161,18 @@ def test_new_rows_without_any_are_one_line(tmp_path: Path) -> None:
         made.apply(hourly()[:0], "series")
 
 
+def test_years_are_times_with_any_sign_for_thousands(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"year": range(1900, 1960), "a": [f"{1 + k % 5},{100 + k}" for k in range(60)]})
+    assert made_series(tmp_path, frame, time="year", thousands="comma").placed.every[0].values[0, 0] == 1100
+
+
+def test_one_row_with_a_target_is_one_line(tmp_path: Path) -> None:
+    frame = hourly(4).astype({"a": float})
+    frame.loc[1:, "a"] = np.nan
+    with pytest.raises(InputError, match=r"window 1 with horizon 1 is too long .* its 1 times leave nothing for train"):
+        made_series(tmp_path, frame, target="a", window=1, horizon=1).load(0)
+
+
 # ---- naive forecasts
 
 

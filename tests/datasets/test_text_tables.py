@@ -15,6 +15,7 @@ import pytest
 
 from cmixup.errors import InputError
 from cmixup.files import PREPROCESSING
+from cmixup.tables.columns import as_numbers
 from cmixup.tables.preprocessing import TablePreprocessing
 from datasets.common.table.reading import Format, read_table
 from datasets.csv import Csv
@@ -67,7 +68,7 @@ def test_quotes_hold_line_breaks_and_rows_are_counted_without_blank_lines(tmp_pa
 
 
 def test_what_is_unknown_and_what_is_text(tmp_path: Path) -> None:
-    content = "zip,a,b,c\n007,NA,1,x\n010,2,?,\n012,,3,NULL\n013,-9\n"
+    content = "zip,a,b,c\n007,NA,1,x\n010,2,?,\n012,,3,NULL\n013,-9 \n"
     read = table(tmp_path, content, ("zip", "absent"), missing=("-9",))
     assert read["zip"].tolist() == ["007", "010", "012", "013"]
     np.testing.assert_array_equal(read["a"], [np.nan, 2, np.nan, np.nan])
@@ -167,6 +168,19 @@ def test_packed_files_are_read_whatever_their_name(module: str, tmp_path: Path) 
     pd.testing.assert_frame_equal(table(tmp_path, packer.compress(TEXT)), PLAIN)
     with pytest.raises(InputError, match=r"row 1, column 'fuel': byte 0xe9 is not utf-8; encoding= names another"):
         table(tmp_path, packer.compress(TEXT.replace(b"gas", b"\xe9")))
+
+
+def test_binary_tables_are_read_by_the_same_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t.parquet").write_bytes(b"PAR1")
+    frame = pd.DataFrame({"day": pd.date_range("2024", periods=90), "x": [f"{k}.{k}{k}1" for k in range(1, 10)] * 10})
+    monkeypatch.setattr(pd, "read_parquet", lambda _: frame.assign(y=range(90)))
+    dataset = Csv(str(tmp_path / "t.parquet"), target="y", thousands="point", scaling="none")
+    assert as_numbers(dataset.table.features["x"], dataset.table.forms["x"])[0][0] == 1111
+    monkeypatch.setattr(pd, "read_parquet", lambda _: frame.set_index("day").rename_axis(None))
+    assert list(read_table(tmp_path / "t.parquet", Format())) == ["index", "x"]
+    monkeypatch.setattr(pd, "read_parquet", lambda _: frame.set_index("day", drop=False))
+    with pytest.raises(InputError, match="column 'day' is there twice"):
+        read_table(tmp_path / "t.parquet", Format())
 
 
 @pytest.mark.parametrize(

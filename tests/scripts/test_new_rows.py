@@ -64,3 +64,5 @@ def test_series_take_their_own_predictions_with_times_in_the_index(tmp_path: Pat
     assert np.array_equal(alone.apply(one.set_index("time").rename_axis(None)), alone.apply(one))
     with pytest.raises(InputError, match="rows must be a data frame, a dict of columns or a list of dicts; scaled"):
         made.as_given(rows["load"].tolist())
+    with pytest.raises(InputError, match="rows must be a data frame, a dict of columns or a list of dicts; scaled"):
+        made.as_given(type("Foreign", (), {"columns": ["load"]})())

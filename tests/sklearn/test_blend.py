@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor, StackingRegressor, VotingRegressor
+from sklearn.feature_selection import RFE
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.neighbors import KNeighborsRegressor
@@ -101,7 +102,12 @@ def test_weights_and_groups_reach_pipelines_and_searches() -> None:
 
 @pytest.mark.parametrize(
     "blend",
-    [TransformedTargetRegressor(Ridge()), VotingRegressor([("a", Ridge())]), StackingRegressor([("a", Ridge())])],
+    [
+        TransformedTargetRegressor(Ridge()),
+        VotingRegressor([("a", Ridge())]),
+        StackingRegressor([("a", Ridge())]),
+        RFE(Ridge(), n_features_to_select=4),
+    ],
 )
 def test_weights_reach_regressors_inside_others(blend: Any) -> None:
     side = X[:, 0] > 0
@@ -121,6 +127,7 @@ def test_weights_and_groups_are_routed() -> None:
         pipe, search = make_pipeline(scaler, ridge), GridSearchCV(Ridge(), {"alpha": [1.0]}, cv=2)
         assert list(fit_options(pipe, weight, groups)) == ["sample_weight"]
         assert list(fit_options(search, None, groups)) == []
+        assert fit_options(TransformedTargetRegressor(Ridge()), weight, None) == {}
         search.set_params(cv=GroupKFold(2))
         assert list(fit_options(search, None, groups)) == ["groups"]
         quick(members=1, blend=pipe, epochs=1).fit(X, Y, weight, groups=groups)

@@ -64,8 +64,11 @@ def open_file(path: Path, codec: str = "", errors: str = "strict") -> Any:
     return io.TextIOWrapper(stream, codec, errors, newline="") if codec else stream
 
 
-def read_binary(path: Path, encoding: str) -> pd.DataFrame | None:
-    """Return the table of a file that pandas reads, whose columns have types of their own; None of text."""
+def read_binary(path: Path, encoding: str, skip: str | int) -> pd.DataFrame | None:
+    """Return the table of a file that pandas reads, whose columns have types of their own; None of text.
+
+    In a sheet of Excel the header stands below `skip` lines, and text stays text, which pandas makes numbers of.
+    """
     with open_file(path) as stream:
         start = stream.read(300)
     kind, what = by_start(start, BINARY), by_start(start.removeprefix(b"\xef\xbb\xbf").lstrip(), OTHERS)
@@ -82,11 +85,13 @@ def read_binary(path: Path, encoding: str) -> pd.DataFrame | None:
     if not kind:
         return None
     reader, what = kind
+    options = {"skiprows": 0 if skip == "auto" else int(skip), "dtype": object} if reader == "read_excel" else {}
     try:
-        frame: pd.DataFrame = getattr(pd, reader)(path)
+        frame: pd.DataFrame = getattr(pd, reader)(path, **options).infer_objects()
     except ImportError as error:
         package = "pyarrow" if reader != "read_excel" else "xlrd" if "old" in what else "openpyxl"
         raise InputError(f"path {path} is {what}, which needs {package}: pip install {package}") from error
     except Exception as error:  # a damaged file can raise anything
         raise InputError(f"path {path} is {what} that cannot be read: {' '.join(str(error).split())[:200]}") from None
-    return frame.reset_index() if frame.index.names != [None] else frame
+    told = frame.index.names != [None] or isinstance(frame.index, pd.DatetimeIndex)
+    return frame.reset_index(allow_duplicates=True) if told else frame  # a name that is there twice is refused

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from cmixup.errors import InputError, format_value, nearest, shortened
-from cmixup.inputs.images import list_images
+from cmixup.inputs.images import SUFFIXES, list_images
 from cmixup.tables.columns import looks
 from datasets.common.table.reading import Format, column_named, read_table
 
@@ -32,7 +32,8 @@ def read_image_table(
     """Read a table, and find an image below the folder for each row.
 
     A row names its image by the path below the folder or by the file's name, with or without the ending, in `column`;
-    "" finds it, as the one with the most values that are images, at least half. Columns `text` stay as written.
+    "" finds it, as the one that names most images, at least half of the rows, with their endings if several do.
+    Columns `text` stay as written.
     """
     known, form = _spellings(folder), form or Format()
     frame = read_table(path, form, text)
@@ -41,12 +42,15 @@ def read_image_table(
     if column and (column := column_named(column, names)) not in names:
         raise InputError(f"image {format_value(column)} is no column of {path}{nearest(column, names)}")
     found = {name: [_matches(value, known) for value in words[name]] for name in ([column] if column else names)}
-    most = max(found, key=lambda name: sum(map(bool, found[name])))
+    count = {name: _count(words[name], found[name]) for name in found}
+    most = max(count, key=count.__getitem__)
     if sum(map(bool, found[most])) < (1 if column else ENOUGH * len(frame)):
         values = {name: words[name].iloc[0] for name in found}
         such = next(iter(known.values()))[0].relative_to(folder)
         raise InputError(f"{path}: no column names the images below {folder}, such as {such}; its first row has "
                          f"{shortened([f'{name}={value}' for name, value in values.items()])}")  # fmt: skip
+    if others := [name for name in found if count[name] == count[most] and found[name] != found[most]]:
+        raise InputError(f"{path}: columns {most} and {others[0]} both name images: dataset.image= says which is meant")
     files, wrong, first = list[Path | None](), dict[int, str](), dict[Path, int]()
     for row, (value, matches) in enumerate(zip(words[most], found[most], strict=True)):
         file = matches[0] if len(matches) == 1 else None
@@ -83,6 +87,13 @@ def _spellings(folder: Path) -> Mapping[str, list[Path]]:
 def _matches(value: object, known: Mapping[str, Sequence[Path]]) -> Sequence[Path]:
     text = looks(str(value)).replace("\\", "/").removeprefix("./")  # macOS writes ü as two characters
     return known.get(text) or known.get(_any_case(text), ())
+
+
+def _count(values: pd.Series, found: Sequence[Sequence[Path]]) -> int:
+    """Return how many images a column names; one with its ending is two, since numbers may as well count the rows."""
+    ending = values.astype(str).str.strip().str.lower().str.endswith(SUFFIXES)
+    named = {(whole, *files) for whole, files in zip(ending, found, strict=True) if files}
+    return sum(1 + whole for whole, *_ in named)
 
 
 def _any_case(text: str) -> str:

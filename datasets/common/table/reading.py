@@ -76,6 +76,12 @@ class Format:
         """The encoding; of UTF-8 the variant that skips a byte-order mark."""
         return "utf-8-sig" if self.encoding.lower() in ("utf-8", "utf8") else self.encoding
 
+    @property
+    def point(self) -> str:
+        """What begins decimals, or auto; of comma and point the one that does not group thousands."""
+        decimal = {"comma": ".", "point": ","}.get(self.thousands, "auto") if self.decimal == "auto" else self.decimal
+        return DECIMALS.get(decimal, decimal)
+
 
 def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFrame:
     """Return the table in a file, with its rows' numbers as index: numbers where a whole column holds them, else text.
@@ -91,8 +97,8 @@ def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFra
         raise InputError(f"path {path} is a {'folder' if path.is_dir() else 'pipe or device'}, not a file")
     packed = packing(path)
     try:
-        frame = read_binary(path, form.encoding)
-        frame = _unknown(frame, form.missing, path) if frame is not None else _read_text(path, form, text)
+        frame = read_binary(path, form.encoding, form.skip)
+        frame = _read_text(path, form, text) if frame is None else _with_signs(frame, form, path)
     except UnicodeDecodeError as error:
         raise InputError(_bad_byte(path, form, error)) from None
     except UnicodeError as error:  # such as UTF-16 without its mark
@@ -111,7 +117,7 @@ def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFra
         raise InputError(f"{path}, header: blanks separate columns, it seems, which nothing else does; {cure}")
     frame.index = pd.RangeIndex(1, len(frame) + 1)
     frame.attrs["dayfirst"] = form.dayfirst
-    return frame
+    return _unknown(frame, form.missing)
 
 
 def column_named(name: str, known: Sequence[str]) -> str:
@@ -133,11 +139,22 @@ def columns_named(
     return chosen
 
 
-def _unknown(frame: pd.DataFrame, missing: Sequence[str], path: Path) -> pd.DataFrame:
-    """Return a frame with checked names, without the values that stand for unknown ones."""
+def _with_signs(frame: pd.DataFrame, form: Format, path: Path) -> pd.DataFrame:
+    """Return a frame of a binary file with checked names, and the signs that texts in it are read by."""
     frame = frame.set_axis(_check_names([str(name) for name in frame], path), axis=1)
+    frame.attrs = {"decimal": form.point.replace("auto", "."), "thousands": form.thousands}
+    return frame
+
+
+def _unknown(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
+    """Return a frame without the values that stand for unknown ones, also with blanks around them."""
     numbers = [float(text) for text in missing if re.fullmatch(NUMBER.format(r"\."), text)]
-    return frame.mask(frame.isin([*missing, *numbers])) if missing else frame
+    for name in frame.select_dtypes(exclude="bool") if missing else ():  # of truth values False is 0
+        bare = column = frame[name]
+        if column.dtype.kind == "O":
+            bare = column.map(lambda value: value.strip() if isinstance(value, str) else value)
+        frame[name] = column.mask(bare.isin([*missing, *numbers]))
+    return frame
 
 
 def _read_text(path: Path, form: Format, text: Sequence[str]) -> pd.DataFrame:
@@ -149,9 +166,7 @@ def _read_text(path: Path, form: Format, text: Sequence[str]) -> pd.DataFrame:
         "sep": separator, "encoding": form.codec, "names": names, "header": 0, "index_col": False, "skiprows": skip,
         "keep_default_na": False, "na_values": [*MISSING, *form.missing], "skipinitialspace": True,
     }  # fmt: skip
-    grouped, decimal = THOUSANDS.get(form.thousands, ""), DECIMALS.get(form.decimal, form.decimal)
-    if decimal == "auto" and grouped in DECIMALS.values():
-        decimal = "," if grouped == "." else "."
+    grouped, decimal = THOUSANDS.get(form.thousands, ""), form.point
     if decimal == "auto":
         sample = _parse(path, form, options | {"nrows": SAMPLE_ROWS}, names) if separator != "," else pd.DataFrame()
         decimal = _pick_decimal(sample)

@@ -64,7 +64,7 @@ reproduce-table2-paired: reproduce-table2 ## Table 2, compared on the same test 
 	$(PY) -m scripts.analysis task_errors "preset=$(PRESET)" "out=$(OUT)" "results=$(RESULTS)"
 
 reproduce-table-spurious: $(VENV)/.ready ## RCF-MNIST's ERM at three ratios (GPU)
-	$(MAKE) reproduce-table3 SEEDS=$(or $(SEEDS),3) DATASETS=rcf_mnist METHODS=erm
+	$(MAKE) reproduce-table3 "SEEDS=$(or $(SEEDS),3)" DATASETS=rcf_mnist METHODS=erm
 	$(PY) -m scripts.train -m dataset=rcf_mnist method=erm experiment.name=table_spurious dataset.ratio=0.5,0.95 \
 	    logger=none "seeds='$(or $(SEEDS),3)'" preset=$(or $(PRESET),paper) device=$(or $(DEVICE),auto) \
 	    $(if $(OUT),"out=$(OUT)")

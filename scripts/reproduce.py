@@ -76,7 +76,9 @@ def figure_files(experiment: Experiment, choice: Choice, cells: Sequence[Job], m
     """Return the figure of an experiment's curves, and a page with it and what is not in it."""
     from scripts.report.overfitting import overfitting_figure, read_curves
 
-    curves = read_curves(collect_runs(cells).to_dict("records"), Path(choice.out) / "runs")
+    if (runs := collect_runs(cells)).empty:
+        return {"md": markdown_page(f"## {experiment.title}", *missing_part(missing))}
+    curves = read_curves(runs.to_dict("records"), Path(choice.out) / "runs")
     figure = to_png(overfitting_figure(experiment, curves, choice.preset))
     link = f"![{experiment.title}](../figures/{experiment.name}_{choice.preset}.png)"
     return {"md": markdown_page(f"## {experiment.title}", link, *missing_part(missing)), "png": figure}

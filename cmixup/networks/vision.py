@@ -2,6 +2,8 @@
 
 import hashlib
 import importlib
+import re
+from collections import OrderedDict
 from pathlib import Path
 from types import ModuleType
 
@@ -102,17 +104,20 @@ def import_torchvision(module: str = "torchvision") -> ModuleType:
 def load_weights(network: nn.Module, path: Path, last: str = "fc") -> str:
     """Load a state dict as torchvision publishes it, but for the last layer, and return the file's SHA-256.
 
-    Counters of BatchNorm, which files of older versions lack, may be absent.
+    Counters of BatchNorm, which files of older versions lack, may be absent, and a DenseNet's layers called `norm.1`.
     """
     head = f"{last}."
     kept = {n: v for n, v in network.state_dict().items() if n.startswith(head) or n.endswith("num_batches_tracked")}
     try:
-        state = dict(torch.load(path, map_location="cpu", weights_only=True))
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+        state = {re.sub(r"(\.denselayer\d+\.\w+)\.([12]\.)", r"\1\2", name): v for name, v in dict(loaded).items()}
     except Exception as error:  # reading a file that is no state dict can raise anything
         reason = error.strerror if isinstance(error, OSError) else "it holds no state dict of tensors"
         raise InputError(f"weights {path} cannot be read: {reason}") from None
     try:
-        network.load_state_dict(kept | {name: value for name, value in state.items() if not name.startswith(head)})
+        fitting = OrderedDict(kept | {name: v for name, v in state.items() if not name.startswith(head)})
+        setattr(fitting, "_metadata", getattr(loaded, "_metadata", None))  # noqa: B010 - of versions, for MNASNet
+        network.load_state_dict(fitting)
     except Exception as error:  # entries that are no tensors can raise anything
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(f"weights {path} do not fit {type(network).__name__}: {reason}") from None

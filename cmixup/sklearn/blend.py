@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import StackingRegressor, VotingRegressor
 from sklearn.feature_selection import RFE
 from sklearn.model_selection._search import BaseSearchCV
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import _routing_enabled, get_routing_for_object
@@ -20,14 +22,15 @@ from cmixup.sampling.inputs import Floats, Ints
 #: default was chosen on three are within 0.1 % of five, beside CatBoost, LightGBM and ridge; one is 0.3 % above.
 FITTED_BY = 3
 #: Regressors that pass weights on.
-AROUND_OTHERS = (BaseSearchCV, Pipeline, RFE, StackingRegressor, TransformedTargetRegressor, VotingRegressor)
+AROUND_OTHERS = (BaseSearchCV, MultiOutputRegressor, Pipeline, RFE, StackingRegressor, TransformedTargetRegressor,
+                 VotingRegressor)  # fmt: skip
 
 
 def fit_options(blend: Any, sample_weight: Any, groups: Any) -> dict[str, Any]:
     """Return the further arguments of `fit` that a regressor takes: weights and groups, under its names."""
     options, name, asked = {}, _weight_name(blend), {"sample_weight", "groups"}
     if isinstance(blend, AROUND_OTHERS) and _routing_enabled():  # it refuses what no part of it asks for
-        asked = get_routing_for_object(blend).consumes("fit", asked)
+        asked, name = get_routing_for_object(blend).consumes("fit", asked), "sample_weight"
     if np.ndim(sample_weight) and name and "sample_weight" in asked:
         options[name] = sample_weight
     takes_groups = isinstance(blend, BaseSearchCV) or has_fit_parameter(blend, "groups")
@@ -49,7 +52,10 @@ def fit_models(blend: Any, X: Any, labels: Floats, rows: Sequence[Ints], options
         for y in [labels] if together else labels.T:
             known = index if together else index[~np.isnan(y[index])]
             given = {name: _safe_indexing(values, known) for name, values in options.items()}
-            fitted[key].append(clone(blend).fit(_safe_indexing(X, known), y[known], **given))
+            if len(known):
+                fitted[key].append(clone(blend).fit(_safe_indexing(X, known), y[known], **given))
+            else:  # it tells nothing of the output, and gives its mean
+                fitted[key].append(DummyRegressor().fit(np.zeros((1, 1)), [np.nanmean(y)]))
     return [fitted[index.tobytes()] for index in rows]
 
 
@@ -63,7 +69,7 @@ def predict_models(models: Sequence[Sequence[Any]], X: Any) -> Floats:
 
 def _weight_name(blend: Any) -> str | None:
     """Return the argument of `fit` that weighs rows, of a regressor around others theirs."""
-    if isinstance(blend, BaseSearchCV) or type(blend) is RFE:  # RFECV takes none
+    if isinstance(blend, BaseSearchCV | MultiOutputRegressor) or type(blend) is RFE:  # RFECV takes none
         return _weight_name(blend.estimator)
     if isinstance(blend, TransformedTargetRegressor):
         return "sample_weight" if blend.regressor is None else _weight_name(blend.regressor)
@@ -73,5 +79,5 @@ def _weight_name(blend: Any) -> str | None:
         return "sample_weight" if names == {"sample_weight"} else None
     if isinstance(blend, Pipeline):
         step, last = blend.steps[-1]
-        return (name := _weight_name(last)) and (name if _routing_enabled() else f"{step}__{name}")
+        return (name := _weight_name(last)) and f"{step}__{name}"
     return "sample_weight" if has_fit_parameter(blend, "sample_weight") else None

@@ -103,8 +103,8 @@ def widened(x: Floats, levels: Sequence[Levels], indicators: Floats) -> Floats:
 def pieces_of(x: Floats, weight: Floats, most: int) -> Floats:
     """Return the pieces of a piecewise-linear encoding (Gorishniy et al. 2022, section 3.2), see `Pieces`.
 
-    A column is cut at its quantiles, into `most` pieces or fewer: a piece has 48 rows or more, and all pieces together
-    are at most 500, and half as many as rows.
+    A column is cut at its quantiles, into `most` pieces or fewer: one for 48 rows, with gaps or not, and all pieces
+    together are at most 500, and half as many as rows.
 
     Columns `x: (N, d)` are standardised, NaN where a number is missing. Of the m pieces (m, 5) are returned: column,
     lower end, width, and the piece's mean and standard deviation over the rows by their weight (N,).

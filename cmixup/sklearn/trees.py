@@ -100,7 +100,7 @@ def weigh_trees(
     if loss.name != "squared":
         shares, target = np.linspace(0, 1, 101), torch.from_numpy(y)
         blends = (torch.from_numpy(of_nets + share * (of_trees - of_nets)) for share in shares)
-        errors = [np.nan_to_num(loss.of_outputs(blend, target).numpy()).reshape(len(y), -1) for blend in blends]
+        errors = (np.nan_to_num(loss.of_outputs(blend, target).numpy()).reshape(len(y), -1) for blend in blends)
         return shares[np.argmin([weight @ of_share for of_share in errors], axis=0)]
     gap, rest = (np.where(np.isnan(y), 0.0, values) for values in (of_trees - of_nets, y - of_nets))
     squares = weight @ gap**2

@@ -1,5 +1,6 @@
 """The contract of every dataset, and the base of the tabular ones."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -64,10 +65,10 @@ class Dataset(ABC):
 
     @classmethod
     def fetchable(cls) -> bool:
-        """Return whether each file, or an alternative, has an address or lies in the data root or a mirror folder."""
-        places = [data_root(), *mirror_folders()]
+        """Return whether each file, or an alternative, has an address or lies in the data root or a mirror."""
+        places, asked = [data_root(), *mirror_folders()], "://" in os.environ.get("CMIXUP_MIRROR", "")
         at_hand = (any(f.urls or any((p / f.path).is_file() for p in places) for f in files) for files in cls.files)
-        return not cls.folders and all(at_hand)
+        return not cls.folders and (asked or all(at_hand))
 
     @cached_property
     def checksums(self) -> dict[str, str]:

@@ -46,7 +46,7 @@ class Args(dict[str, str]):
         for part in parts:
             if part not in known:
                 raise InputError(f"{key} must be among {', '.join(known)}, got {part!r}{near_hint(part, known)}")
-        return parts
+        return list(dict.fromkeys(parts))
 
     @property
     def out(self) -> Path:
@@ -122,8 +122,9 @@ def parse_seeds(value: Any, name: str = "seeds") -> list[int]:
     They come in rising order however they are written: the models of a stack share one stream of dropout masks.
     """
     try:
-        words: Sequence[Any] = value if isinstance(value, list | tuple) else str(value).split(",")
-        if len(words) == 1 and not isinstance(value, list | tuple):  # no comma
+        given = value[1:-1].split(",") if isinstance(value, str) and value[:1] + value[-1:] == "[]" else value
+        words: Sequence[Any] = given if isinstance(given, list | tuple) else str(given).split(",")
+        if len(words) == 1 and not isinstance(given, list | tuple):  # no comma
             low, sign, high = words[0].rpartition("..")
             first, stop = (int(low), int(high) + 1) if sign else (0, int(words[0]))
             words = range(first, min(stop, first + MOST_SEEDS + 1))

@@ -153,6 +153,10 @@ def _hydra_composed(folders: tuple[Path, ...], words: tuple[str, ...], inside: b
 
 def search_word(folders: Sequence[Path]) -> str:
     """Return the word by which Hydra finds parts in folders of the user's."""
+    own = [f for f in folders if f != CONFIG_DIR]
+    names = [path.relative_to(CONFIG_DIR) for path in CONFIG_DIR.rglob("*/*.yaml")] if own else []
+    if hidden := [folder / name for folder in own for name in names if (folder / name).is_file()]:
+        raise InputError(f"{hidden[0]} would not be read: configs/ has a file of that name, so give it another")
     return f"hydra.searchpath={hydra_text([f'file://{folder}' for folder in folders])}"
 
 

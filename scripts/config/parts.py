@@ -7,7 +7,7 @@ import importlib
 import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -132,6 +132,12 @@ def arguments_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     return taken
 
 
+def _check_owners(path: str, parts: Mapping[str, Mapping[str, Any]], keys: Iterable[str]) -> None:
+    for key in sorted(keys):
+        if len(owners := [name for name, options in parts.items() if key in options]) > 1:
+            raise InputError(f"{path}.{key} is an option of {' and of '.join(owners)}, which cannot be combined here")
+
+
 def check_part(
     path: str, node: dict[str, Any], reserved: Sequence[str] = (), function: Callable[..., Any] | None = None, *,
     names: Mapping[str, str] = MappingProxyType({}), hint: Any = None,
@@ -156,8 +162,7 @@ def check_part(
     function = function or target_of(node)
     hints = {name: one.annotation for name, one in arguments_of(function).items() if name not in reserved}
     shared = typing.get_type_hints(function.with_options) if hasattr(function, "with_options") else {}
-    shared.pop("return", None)
-    hints |= shared
+    hints |= {key: kind for key, kind in shared.items() if key != "return"}
     for key, kind in hints.items():  # a word that stands for a part, which is chosen as a group
         group, value = f"{path}.{key}".replace(".", "/"), node.get(key)
         named = isinstance(value, str) and str not in (kind, *typing.get_args(kind))
@@ -166,6 +171,7 @@ def check_part(
             raise InputError(f"{path}.{key} is chosen with {group}=, one of {one_of}, got {format_value(value)}")
     below = {key: value for key, value in node.items() if is_part(value)}
     passed_on = {key for part in below.values() for key in part if key not in NOT_ARGUMENTS}
+    _check_owners(path, {function.__name__: hints, **below}, passed_on.intersection(node))
     given: dict[str, Any] = {}
     for key, value in node.items():
         where = names.get(key, f"{path}.{key}")
@@ -252,7 +258,7 @@ def _flat_options(plain: Mapping[str, Any]) -> dict[str, Any]:
                 flat[f"{group}.{key}"] = value
                 continue
             flat[f"{group}.{key}"] = value.get("name", value["_target_"])
-            inside = {name: v for name, v in value.items() if name not in NOT_ARGUMENTS and name not in plain[group]}
+            inside = {name: v for name, v in value.items() if name == "_target_" or name not in ("name", *plain[group])}
             flat |= {f"{group}.{key}.{name}": v for name, v in inside.items()}
     return flat
 

@@ -53,6 +53,8 @@ def try_entry(given: Args, rules: Rules) -> list[str]:
 def train_part(given: Args, rules: Rules) -> list[str]:
     """Train what is missing of a part of the study; return a line for what went wrong."""
     check_choice("what", given["what"], ("train",))
+    if "method" in given:
+        raise InputError(f"method must be given without train, or be methods=, got {given['method']!r}")
     groups = {LITE: rules.lite_tables(), ALL: []}
     names = {k: groups.get(given[k], given[k].split(",")) for k in ("tables", "conditions", "methods") if k in given}
     return train_missing(given.out / "study", rules.cells(**names), rules, given.count("jobs"))

@@ -67,6 +67,11 @@ def test_numbers_of_rows_are_no_names_of_images(tmp_path: Path) -> None:
     table.assign(file=[0, 1, 2]).to_csv(tmp_path / "l.csv", index=False)
     with pytest.raises(InputError, match=r"columns file and twin both name images: dataset.image= says which is meant"):
         read_image_table(tmp_path / "l.csv", folder)
+    pd.DataFrame({"file": ["5.png", "3.png"] * 3, "row": range(6)}).to_csv(tmp_path / "l.csv", index=False)
+    assert read_image_table(tmp_path / "l.csv", folder).column == "file"  # whose images have several rows
+    photos(tmp_path, "two/a/0.png", "two/a/1.png", "two/b/0.png", "two/b/1.png")
+    pd.DataFrame({"name": ["0.png", "1.png"], "path": ["a/0.png", "a/1.png"]}).to_csv(tmp_path / "l.csv", index=False)
+    assert read_image_table(tmp_path / "l.csv", tmp_path / "two").column == "path"
 
 
 def test_several_rows_of_an_image_and_one_too_large_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,6 +74,7 @@ def test_what_is_unknown_and_what_is_text(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read["a"], [np.nan, 2, np.nan, np.nan])
     np.testing.assert_array_equal(read["b"], [1, np.nan, 3, np.nan])  # the last row is short
     assert read["c"].isna().tolist() == [False, True, True, True]
+    assert table(tmp_path, "a,b\n0,False\n1,True\n2,\n", missing=("0",))["b"].tolist()[:2] == [False, True]
 
 
 def tarred(content: bytes) -> bytes:

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -6,7 +7,7 @@ from torch import nn
 
 from cmixup.errors import InputError
 from cmixup.networks.resnet import ResNet
-from cmixup.networks.vision import Torchvision, import_torchvision
+from cmixup.networks.vision import Torchvision, import_torchvision, load_weights
 
 SHAPE = (3, 20, 24)
 
@@ -89,6 +90,21 @@ def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     path.write_bytes(b"no tensors")
     with pytest.raises(InputError, match=r"w.pth cannot be read: it holds no state dict of tensors"):
         ResNet(SHAPE, 1, weights=str(path), width=2)
+
+
+def test_files_are_read_as_torchvision_reads_them(tmp_path: Path) -> None:
+    """A DenseNet's call its layers `norm.1`, and MNASNet's must say of which version they are."""
+    models = import_torchvision("torchvision.models")
+    for kind, sizes in ((models.DenseNet, (4, (1,), 4)), (models.MNASNet, (0.1,))):
+        source, network = kind(*sizes), kind(*sizes)
+        state = source.state_dict()
+        for name in [name for name in state if ".denselayer" in name]:
+            state[re.sub(r"(norm|conv)([12])\.", r"\1.\2.", name)] = state.pop(name)
+        torch.save(state, tmp_path / "w.pth")
+        load_weights(network, tmp_path / "w.pth", "classifier")
+        theirs = source.state_dict()
+        taken = {name: value for name, value in network.state_dict().items() if not name.startswith("classifier.")}
+        assert all(torch.equal(value, theirs[name]) for name, value in taken.items())
 
 
 def test_any_classifier_of_torchvisions_is_a_regressor(tmp_path: Path) -> None:

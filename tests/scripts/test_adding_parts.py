@@ -221,3 +221,11 @@ def test_a_folder_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         place = word.partition("=")[2].strip("[]")
         with pytest.raises(config.InputError, match=f"must name folders, got '{place}'"):
             take_folders([word])
+
+
+def test_a_file_that_configs_would_hide_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CMIXUP_CONFIG", "")
+    (tmp_path / "method").mkdir()
+    shutil.copy(CONFIG_DIR / "method" / "mixup.yaml", tmp_path / "method")
+    with pytest.raises(config.InputError, match=r"mixup\.yaml would not be read: configs/ has a file of"):
+        normalize_arguments([f"--config-dir={tmp_path}", "method=mixup"])

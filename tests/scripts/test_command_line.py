@@ -135,6 +135,10 @@ def test_make_targets_exist() -> None:
         assert named <= targets, f"{page}: make {' '.join(named - targets)}"
 
 
+def test_make_hands_values_with_blanks_on_as_one_word() -> None:
+    assert not re.findall(r"\$\(MAKE\).* [A-Z]+=\$\(.*", TEXTS["Makefile"])
+
+
 # ---- input that cannot be used
 
 
@@ -158,6 +162,7 @@ BAD = [
     bad("data", "fetch", "datasets=airfol", message="did you mean airfoil?"),
     bad("bandwidth", "bandwidth=1", message="give either dataset"),
     bad("analysis.__main__", "invarance", message="did you mean invariance?"),
+    bad("study.__main__", "train", "method=cmixup", "tables=none", message="method must be given without train"),
     bad("train", "method.bandwidth=-1", message="bandwidth must be 0 or more"),
 ]
 
@@ -210,8 +215,8 @@ OPTIONS = {"dataset": "the table; default all", "out": "folder; default outputs"
 
 
 def test_words_are_read_by_key_and_the_first_ones_by_place() -> None:
-    given = parse_args(["table1", "dataset=a,b", "out=", "dry_run=1"], {"table": "", **OPTIONS}, None, ["table"])
-    assert given == {"table": "table1", "dataset": "a,b", "dry_run": "1"}
+    given = parse_args(["table1", "dataset=a,b,a", "out=", "dry_run=1"], {"table": "", **OPTIONS}, None, ["table"])
+    assert given == {"table": "table1", "dataset": "a,b,a", "dry_run": "1"}
     assert given.listed("dataset", ["a", "b", "c"]) == ["a", "b"]
     assert (given.switch("dry_run"), given.switch("out"), given.numbers("dry_run")) == (True, False, [1])
     assert parse_args(["more.of=1"], {"more.": "options"}, None) == {"more.of": "1"}

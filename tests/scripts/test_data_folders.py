@@ -40,4 +40,8 @@ def test_fetching_everything_leaves_such_folders_out(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module, "fetch_all", requests.append)
     module.main(["fetch"])
     assert requests == [["airfoil"]]
+    monkeypatch.setenv("CMIXUP_MIRROR", "https://copies.example")  # which may hold files without an address
+    monkeypatch.setattr(module, "option_names", lambda _: ["dti", "pascal1d"])
+    module.main(["fetch"])
+    assert requests[1:] == [["pascal1d"]]
     assert DTI.folders == (FOLDER,)

@@ -144,6 +144,13 @@ def test_what_could_not_be_trained_is_printed_and_the_command_exits_with_2(tmp_p
     assert not list(tmp_path.rglob("DONE"))
 
 
+def test_a_figure_without_runs_is_a_page_of_what_is_not_in_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cells, "_missing_files", lambda *_, **__: "not at hand")
+    reproduce.main(["figure_overfitting", "preset=paper", "device=cpu", f"out={tmp_path}"])
+    assert "- Exchange-Rate: not at hand" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.rglob("*.*")] == ["figure_overfitting_paper.md"]
+
+
 def test_without_a_gpu_table_2_takes_its_small_preset(tmp_path, monkeypatch):
     presets = []
     monkeypatch.setattr(reproduce, "plan_cells", lambda _, choice, **__: (presets.append(choice), ([], []))[1])

@@ -14,6 +14,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegresso
 from sklearn.feature_selection import RFE
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -115,6 +116,7 @@ def test_weights_reach_regressors_inside_others(blend: Any) -> None:
     ((fitted,),) = quick(members=1, blend=blend, epochs=1).fit(X, y, weight).blended_
     assert fitted.predict(X[[0]] + np.eye(1, X.shape[1])) - fitted.predict(X[[0]]) == pytest.approx(1.0, abs=0.05)
     assert fit_options(VotingRegressor([("a", Ridge()), ("b", KNeighborsRegressor())]), weight, None) == {}
+    assert fit_options(MultiOutputRegressor(KNeighborsRegressor()), weight, None) == {}
 
 
 def test_weights_and_groups_are_routed() -> None:
@@ -128,6 +130,9 @@ def test_weights_and_groups_are_routed() -> None:
         assert list(fit_options(pipe, weight, groups)) == ["sample_weight"]
         assert list(fit_options(search, None, groups)) == []
         assert fit_options(TransformedTargetRegressor(Ridge()), weight, None) == {}
+        assert fit_options(MultiOutputRegressor(Ridge()), weight, None) == {}
+        one_asks = VotingRegressor([("a", ridge), ("b", KNeighborsRegressor())])
+        assert list(fit_options(one_asks, weight, None)) == ["sample_weight"]
         search.set_params(cv=GroupKFold(2))
         assert list(fit_options(search, None, groups)) == ["groups"]
         quick(members=1, blend=pipe, epochs=1).fit(X, Y, weight, groups=groups)
@@ -148,6 +153,13 @@ def test_several_outputs_come_from_one_model_or_one_each() -> None:
     gaps = quick(blend=LinearRegression(), epochs=1).fit(X, both)
     assert [len(models) for models in gaps.blended_] == [2, 2]
     assert together.predict(X).shape == alone.predict(X).shape == gaps.predict(X).shape == (60, 2)
+
+
+def test_of_an_output_without_labels_a_member_has_the_mean() -> None:
+    both, groups = np.column_stack([Y, Y]), np.arange(60) % 3
+    both[groups > 0, 1] = np.nan
+    model = quick(members=3, blend=Ridge(), epochs=1).fit(X, both, groups=groups)
+    assert sum(np.allclose(of_member[1].predict(X), both[::3, 1].mean()) for of_member in model.blended_) == 1
 
 
 @pytest.mark.parametrize(

@@ -112,3 +112,11 @@ def test_a_row_of_weight_0_adds_no_level(alone: str) -> None:
     plain, model = (quick(categorical_features=["level"]) for _ in range(2))
     expected = plain.fit(frame, y[:-1]).predict(more)
     assert np.array_equal(model.fit(more, y, sample_weight=np.append(np.ones(len(X)), 0.0)).predict(more), expected)
+
+
+@pytest.mark.filterwarnings("ignore:.*has levels")
+def test_a_level_and_a_gap_of_hardly_any_weight_are_as_of_weight_0() -> None:
+    frame = pd.DataFrame({"x": X[:, 0], "level": np.where(X[:, 1] > 0, "c", "d")})
+    more, y = pd.concat([frame, pd.DataFrame({"x": [np.nan], "level": ["z"]})]), np.append(Y, 100.0)
+    model = quick(categorical_features=["level"]).fit(more, y, sample_weight=np.append(np.ones(len(X)), 1e-12))
+    assert np.ptp(model.predict(more)) < 2 * np.ptp(Y)

@@ -1,5 +1,6 @@
 """Losses of `TabularRegressor`: one for networks, trees, early stopping and blend; quantiles; transformed labels."""
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,15 @@ def test_the_weight_of_trees_has_the_least_loss(loss: Loss, slopes: tuple[float,
         best = minimize_scalar(error, bounds=(0, 1), method="bounded", options={"xatol": 1e-8}).x
         assert share == pytest.approx(best, abs=1e-6 if loss.name == "squared" else 0.02)
     np.testing.assert_array_equal(weigh_trees([nets], [nets], [y], weight, loss), 0)
+
+
+def test_weighing_holds_the_errors_of_one_blend_at_a_time() -> None:
+    nets, grown, y = np.random.default_rng(0).normal(size=(3, 20_000, 1))
+    tracemalloc.start()
+    weigh_trees([nets], [grown], [y], np.ones(len(y)), KINDS[0])
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 20 * y.nbytes  # of 101 blends
 
 
 def test_each_loss_has_its_own_centre() -> None:

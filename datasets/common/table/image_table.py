@@ -90,10 +90,10 @@ def _matches(value: object, known: Mapping[str, Sequence[Path]]) -> Sequence[Pat
 
 
 def _count(values: pd.Series, found: Sequence[Sequence[Path]]) -> int:
-    """Return how many images a column names; one with its ending is two, since numbers may as well count the rows."""
+    """Return how many images a column names alone, and rows with their endings, since numbers may count the rows."""
     ending = values.astype(str).str.strip().str.lower().str.endswith(SUFFIXES)
-    named = {(whole, *files) for whole, files in zip(ending, found, strict=True) if files}
-    return sum(1 + whole for whole, *_ in named)
+    with_ending = sum(whole for whole, files in zip(ending, found, strict=True) if files)
+    return len({files[0] for files in found if len(files) == 1}) + with_ending
 
 
 def _any_case(text: str) -> str:

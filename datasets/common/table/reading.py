@@ -152,7 +152,7 @@ def _unknown(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
     for name in frame.select_dtypes(exclude="bool") if missing else ():  # of truth values False is 0
         bare = column = frame[name]
         if column.dtype.kind == "O":
-            bare = column.map(lambda value: value.strip() if isinstance(value, str) else value)
+            bare = column.map(lambda value: str(value).strip() if isinstance(value, str | bool) else value)
         frame[name] = column.mask(bare.isin([*missing, *numbers]))
     return frame
 

@@ -69,7 +69,7 @@ def test_values_set_on_what_is_kept_are_those_that_hydra_composes(words: list[st
     [
         ("0..9", list(range(10))), ("3..3", [3]), (" 2..4 ", [2, 3, 4]), ([0, 3, 5], [0, 3, 5]), ((7,), [7]),
         ("0,3,5", [0, 3, 5]), ("5,", [5]), (10, list(range(10))), ("3", [0, 1, 2]), (1, [0]), ([0], [0]),
-        ([5, 0, 3], [0, 3, 5]), ("2,1", [1, 2]),
+        ([5, 0, 3], [0, 3, 5]), ("2,1", [1, 2]), ("[0, 3,5]", [0, 3, 5]), ("[7]", [7]),
     ],
 )  # fmt: skip
 def test_seeds(value: Any, seeds: list[int]) -> None:
@@ -78,7 +78,8 @@ def test_seeds(value: Any, seeds: list[int]) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["", "x", "9..0", "1..2..3", "0,x", ",", [], [1, 1], [-1], 0, 1.5, True, [None], [[1]], [float("inf")], {"a": 1}],
+    ["", "x", "[]", "[3", "[0..3]", "9..0", "1..2..3", "0,x", ",", [], [1, 1], [-1], 0, 1.5, True, [None], [[1]],
+     [float("inf")], {"a": 1}],
 )  # fmt: skip
 def test_bad_seeds_are_refused_with_their_value(value: Any) -> None:
     with pytest.raises(InputError, match="seeds must be a range like"):
@@ -127,6 +128,9 @@ BAD = [
     ("dataset=crime method=irm train.batch_size=4", r"must be a multiple of groups = 4, 8 or more, got 4 \("),
     ("method=mixup method.pairing=random", r"method\.pairing is chosen with method/pairing=, one of .*, got 'random'"),
     ("train.lr=${dataset.no_such_key}", "no_such_key"),
+    # ---- one value for two options
+    ("method=regmixup method/mixing=puzzlemix", r"method\.eta is an option of RegMixup and of mixing, which cannot be"),
+    ("method=local_mixup method/form=knn method/pairing=blocks", r"method\.k is an option of form and of pairing"),
 ]
 
 

@@ -58,6 +58,7 @@ def test_options_that_differ_give_folders_that_differ(tmp_path: Path) -> None:
         [], ["preset=released"], ["method.bandwidth=5.5"], ["method.bandwidth=6.5"], ["method.alpha=5.5"],
         ["train.lr=0.5"], ["method=erm"], ["method=mixup"], ["dataset=no2"], ["dataset=no2", "dataset.split_seed=1"],
         ["experiment=table1"], ["method.layer=input"], ["method.bandwidth=5.5", "train.lr=0.5"],
+        ["method=mixup", "method.pairing._target_=cmixup.pairing.uniform.Permutation"],  # whose name is another's
     ]  # fmt: skip
     folders = [job_of(*overrides, f"out={tmp_path}").folder for overrides in choices]
     assert len(set(folders)) == len(choices)

@@ -39,23 +39,25 @@ def fit_options(blend: Any, sample_weight: Any, groups: Any) -> dict[str, Any]:
     return options
 
 
-def fit_models(blend: Any, X: Any, labels: Floats, rows: Sequence[Ints], options: Mapping[str, Any]) -> list[list[Any]]:
+def fit_models(
+    blend: Any, X: Any, labels: Floats, rows: Sequence[Ints], options: Mapping[str, Any], *, means: Floats
+) -> list[list[Any]]:
     """Return each member's models, one of all outputs or one of each, which members of the same rows share.
 
     X are rows as they were given, `labels` (n, d_y) theirs in fitted units, NaN where one is missing; `rows` are those
-    that each member is trained on, and `options` further arguments of `fit`, by row.
+    that each member is trained on, `options` further arguments of `fit`, by row, and `means` (d_y,) those of labels.
     """
     together = get_tags(blend).target_tags.multi_output and labels.shape[1] > 1 and not np.isnan(labels).any()
     fitted: dict[bytes, list[Any]] = {}
     for key, index in {index.tobytes(): index for index in rows}.items():
         fitted[key] = []
-        for y in [labels] if together else labels.T:
+        for y, mean in [(labels, means)] if together else zip(labels.T, means, strict=True):
             known = index if together else index[~np.isnan(y[index])]
             given = {name: _safe_indexing(values, known) for name, values in options.items()}
             if len(known):
                 fitted[key].append(clone(blend).fit(_safe_indexing(X, known), y[known], **given))
             else:  # it tells nothing of the output, and gives its mean
-                fitted[key].append(DummyRegressor().fit(np.zeros((1, 1)), [np.nanmean(y)]))
+                fitted[key].append(DummyRegressor().fit(np.zeros((1, 1)), [mean]))
     return [fitted[index.tobytes()] for index in rows]
 
 

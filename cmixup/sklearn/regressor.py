@@ -178,7 +178,8 @@ class TabularRegressor(MemberMean):
             parts, X = parts[:FITTED_BY], X.tocsr() if issparse(X) else X
             chosen = [np.flatnonzero(np.isin(place, part.train)) for part in parts]
             further = as_array("sample_weight", sample_weight), as_array("groups", groups)
-            models = fit_models(self.blend, X, raw.y[place], chosen, fit_options(self.blend, *further))
+            options = fit_options(self.blend, *further)
+            models = fit_models(self.blend, X, raw.y[place], chosen, options, means=table.y_mean)
         first = np.unique(place, return_index=True)[1][-len(rows) :]
         given = [_safe_indexing(X, first[part.held]) if models else None for part in parts]
         held = [table.inputs_of(rows.x[part.held], one) for part, one in zip(parts, given, strict=True)]

@@ -72,6 +72,17 @@ def test_numbers_of_rows_are_no_names_of_images(tmp_path: Path) -> None:
     photos(tmp_path, "two/a/0.png", "two/a/1.png", "two/b/0.png", "two/b/1.png")
     pd.DataFrame({"name": ["0.png", "1.png"], "path": ["a/0.png", "a/1.png"]}).to_csv(tmp_path / "l.csv", index=False)
     assert read_image_table(tmp_path / "l.csv", tmp_path / "two").column == "path"
+    for columns in ({"name": [0, 1], "y": [7, 8]}, {"y": [7, 8], "name": [0, 1]}):
+        pd.DataFrame(columns).to_csv(tmp_path / "l.csv", index=False)
+        assert "2 images are called '0'" in read_image_table(tmp_path / "l.csv", tmp_path / "two").wrong[0]
+
+
+def test_whole_numbers_of_a_column_with_gaps_name_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = photos(tmp_path / "photos", "0.png", "1.png")
+    (tmp_path / "l.parquet").write_bytes(b"PAR1")
+    monkeypatch.setattr(pd, "read_parquet", lambda _: pd.DataFrame({"name": [1, None, 0], "y": [1.5, 2.5, 3.5]}))
+    files = read_image_table(tmp_path / "l.parquet", folder).files
+    assert [file and file.name for file in files] == ["1.png", None, "0.png"]
 
 
 def test_several_rows_of_an_image_and_one_too_large_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,6 +160,10 @@ def test_of_an_output_without_labels_a_member_has_the_mean() -> None:
     both[groups > 0, 1] = np.nan
     model = quick(members=3, blend=Ridge(), epochs=1).fit(X, both, groups=groups)
     assert sum(np.allclose(of_member[1].predict(X), both[::3, 1].mean()) for of_member in model.blended_) == 1
+    weight = np.where(np.arange(60) % 2, 0.0, 1.0 + np.arange(60))
+    model = quick(members=3, blend=Ridge(), epochs=1).fit(X, both, weight, groups=groups)
+    mean = np.average(both[::3, 1], weights=weight[::3])
+    assert sum(np.allclose(of_member[1].predict(X), mean) for of_member in model.blended_) == 1
 
 
 @pytest.mark.parametrize(

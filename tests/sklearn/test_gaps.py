@@ -9,6 +9,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import r2_score
 
 from cmixup import InputError
+from cmixup.sklearn.table import fit_table
 from tests.sklearn.test_regressor import X, Y, quick
 
 PAIR = np.column_stack([Y, Y[::-1] ** 2])
@@ -120,3 +121,10 @@ def test_a_level_and_a_gap_of_hardly_any_weight_are_as_of_weight_0() -> None:
     more, y = pd.concat([frame, pd.DataFrame({"x": [np.nan], "level": ["z"]})]), np.append(Y, 100.0)
     model = quick(categorical_features=["level"]).fit(more, y, sample_weight=np.append(np.ones(len(X)), 1e-12))
     assert np.ptp(model.predict(more)) < 2 * np.ptp(Y)
+
+
+def test_a_rare_level_counts_by_the_rows_given_not_by_the_different_ones() -> None:
+    level = np.repeat(["a", "b", "c"], [9990, 10_000, 10])
+    table, rows, _ = fit_table(quick(categorical_features=[0]), pd.DataFrame({"level": level}), level == "c", None)
+    assert len(rows) == 3
+    assert (table.x_scale > 0).all()

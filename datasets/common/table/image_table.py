@@ -85,15 +85,19 @@ def _spellings(folder: Path) -> Mapping[str, list[Path]]:
 
 
 def _matches(value: object, known: Mapping[str, Sequence[Path]]) -> Sequence[Path]:
+    value = int(value) if isinstance(value, float) and value.is_integer() else value  # of a column with gaps
     text = looks(str(value)).replace("\\", "/").removeprefix("./")  # macOS writes ü as two characters
     return known.get(text) or known.get(_any_case(text), ())
 
 
-def _count(values: pd.Series, found: Sequence[Sequence[Path]]) -> int:
-    """Return how many images a column names alone, and rows with their endings, since numbers may count the rows."""
+def _count(values: pd.Series, found: Sequence[Sequence[Path]]) -> tuple[int, int]:
+    """Return how many images a column names alone, and rows with their endings, since numbers may count the rows.
+
+    And how many rows name any.
+    """
     ending = values.astype(str).str.strip().str.lower().str.endswith(SUFFIXES)
     with_ending = sum(whole for whole, files in zip(ending, found, strict=True) if files)
-    return len({files[0] for files in found if len(files) == 1}) + with_ending
+    return len({files[0] for files in found if len(files) == 1}) + with_ending, sum(map(bool, found))
 
 
 def _any_case(text: str) -> str:

@@ -22,6 +22,7 @@ from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice, check_count, check_positive
 from cmixup.methods.domains import Means
 from cmixup.methods.erm import ERM
+from cmixup.mixing.linear import in_32_bits
 from cmixup.pairing.flat import Standardised
 from cmixup.seeding import Streams
 from cmixup.training.batch import Batch, EpochBatches
@@ -97,7 +98,7 @@ def move_rows(state: Any, means: Means, gamma: Tensor) -> Any:
     if isinstance(state, tuple):
         return tuple(move_rows(part, means, gamma) for part in state)
     flat = state.flatten(start_dim=gamma.ndim) if state.ndim > gamma.ndim + 1 else state
-    with torch.autocast(state.device.type, enabled=False):
+    with in_32_bits(state.device):
         _, mean = means.centred(wide := flat.to(gamma.dtype))
         moved = torch.lerp(mean, wide, gamma.rsqrt().unsqueeze(-1))  # exact at gamma = 1
     return moved.to(state.dtype).reshape(state.shape)

@@ -24,6 +24,7 @@ from cmixup.data import RegressionData, Split
 from cmixup.errors import check_between, check_choice, check_positive
 from cmixup.methods.erm import ERM
 from cmixup.mixing.lam import Beta
+from cmixup.mixing.linear import in_32_bits
 from cmixup.pairing.label import LabelDistance
 from cmixup.seeding import Streams
 from cmixup.training.batch import Batch, EpochBatches
@@ -111,5 +112,5 @@ def shrink(z: Tensor, lam: Tensor, rho: float, *, leading: bool) -> Tensor:
         chosen = share <= rho if leading else share > rho
         change = torch.where(chosen, lam.double().unsqueeze(-1) - 1, 0.0)
         projection = ((u * change.unsqueeze(-2)) @ u.mT).to(z.dtype)
-    with torch.autocast(z.device.type, enabled=False):
+    with in_32_bits(z.device):
         return z + projection @ z

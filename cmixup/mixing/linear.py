@@ -1,6 +1,7 @@
 """Linear mixing, lam * a + (1 - lam) * b (Zhang et al. 2018, "mixup: Beyond Empirical Risk Minimization")."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,12 @@ from cmixup.tree import map_leaves
 
 #: A mixing weight as callers may give it: one number for all examples, or one an example.
 Lambda = float | np.ndarray | Tensor
+
+
+def in_32_bits(device: torch.device) -> AbstractContextManager[Any]:
+    """Return a block whose products keep 32 bits, also within a step in bfloat16."""
+    of = device.type
+    return torch.autocast(of, enabled=False) if torch.is_autocast_enabled(of) else nullcontext()
 
 
 def mix(first: Any, second: Any, lam: Lambda) -> Any:

@@ -22,6 +22,7 @@ Case = tuple[str, str, dict[str, str], int]  # a backbone, a method and its opti
 SETTINGS = {"batch_size": 8, "eval_batch_size": 4, "lr": 1e-3, "label_scaling": "standard"}
 #: Steps that wait for the device: a layer that a batch draws is read, and so are the labels of graph cuts.
 WAIT = {"deepdta": {"_local_scalar_dense"}, "local_mixup": {"_local_scalar_dense"},
+        "local_metamix": {"_local_scalar_dense"},
         "cmixup_h_pool": {"_local_scalar_dense"},  # where it is in the epoch
         "puzzlemix": {"tolist", "nonzero", "_to_copy"}, "puzzlemix_cmixup": {"tolist", "nonzero", "_to_copy"},
         }  # fmt: skip

@@ -38,8 +38,8 @@ class Preprocessing(ABC):
     def as_given(self, new: Any) -> Any:
         """Return new rows as what `apply` takes, here a data frame: other forms of the same, in the units of the file.
 
-        These are a frame of polars or another library, a dict of columns or of one row, a list of such, and lists or
-        arrays of numbers by `read_columns`. What is none of them raises `InputError`.
+        These are a frame of polars, a dict of columns or of one row, a list of such, and lists or arrays of numbers by
+        `read_columns`. What is none of them raises `InputError`.
         """
         import pandas as pd
 
@@ -47,10 +47,9 @@ class Preprocessing(ABC):
             return new
         names = self.read_columns
         try:
-            if hasattr(new, "columns"):  # of polars and others
-                from cmixup.sklearn.frames import as_array, as_frame
-
-                return as_frame(as_array("rows", new))
+            if hasattr(new, "columns"):  # of polars
+                new = new.collect() if hasattr(new, "collect") else new
+                return pd.DataFrame({name: new[name].to_list() for name in new.columns})
             if isinstance(new, Mapping):
                 return pd.DataFrame(dict(new) if any(map(pd.api.types.is_list_like, new.values())) else [new])
             if isinstance(new, pd.Series):
@@ -61,7 +60,7 @@ class Preprocessing(ABC):
                 return pd.DataFrame(rows)
             if names and all(len(row) == len(names) for row in rows):
                 return pd.DataFrame(rows, columns=names)
-        except (TypeError, ValueError, RuntimeError):  # of no length, of several lengths, or no frame
+        except (AttributeError, TypeError, ValueError, RuntimeError):  # of no length, of several lengths, or no frame
             pass
         what = "a data frame, a dict of columns or a list of dicts"
         what += f", or numbers in {len(names)} columns ({shortened(names)})" if names else ""

@@ -158,8 +158,8 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
                     return -float(sample_weight @ loss.of_rows(outputs, torch.from_numpy(y)).numpy())
 
                 options: Any = {"scoring": gain, "sample_weight": rows.weight, "random_state": 0}
-                x = as_frame(given) if issparse(given) or hasattr(given, "columns") else given
-                x = x if self.blended_ else rows.x
+                x = given if self.blended_ else rows.x
+                x = as_frame(x) if issparse(x) or hasattr(x, "columns") else x
                 added += permutation_importance(self, x, rows.y, **options).importances_mean
             added = added.clip(min=0)
             self._importances = added / (added.sum() or 1.0)

@@ -35,8 +35,8 @@ from cmixup.tables.checks import MIN_ROWS, far_rows, leaks, looks_like_id
 NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "order": "C"}
 #: Columns times outputs that are looked at, at most: a millisecond or two each.
 MOST_LOOKS = 200
-#: Of a given row of mean weight: levels and gaps of less are as those of weight 0. Hardly trained, they are large.
-LEAST = 0.01
+#: A level or gap of less weight than this share of a mean row counts as absent: its column would be huge and untrained.
+LEAST_WEIGHT = 0.01
 
 
 class Inputs(NamedTuple):
@@ -154,7 +154,7 @@ def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints 
     indicators = indicators_of(rows.x, levels)
     wide = widened(rows.x, levels, indicators)
     of_x, of_y, count = moments(wide, rows.weight), moments(rows.y, rows.weight), levels.count(None)
-    of_x[1][count:] *= of_x[1][count:] ** 2 * (place >= 0).sum() > LEAST
+    of_x[1][count:] *= of_x[1][count:] ** 2 * (place >= 0).sum() > LEAST_WEIGHT
     numbers = standardised(wide[:, :count], of_x[0][:count], of_x[1][:count])
     most = check_count("n_pieces", estimator.n_pieces)
     pieces, no_effects = pieces_of(numbers, rows.weight, most), np.empty((0, 0, 0))

@@ -1,6 +1,7 @@
 """New rows for a run in every usual form mean the same numbers."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,9 @@ def test_rows_of_a_table_in_any_form_are_those_of_the_frame(no2: tuple[Job, Path
         *(tuple(map(tuple, rows)), torch.from_numpy(rows).requires_grad_(), frame.astype(object)),
     ):
         assert np.array_equal(run.predict(given).to_numpy(), expected)
+    series = {name: SimpleNamespace(to_list=frame[name].tolist) for name in frame}
+    polars = type("Frame", (dict,), {"columns": [*series][::-1]})(series)  # which has columns by name, as polars does
+    assert np.array_equal(run.predict(polars).to_numpy(), expected)
     for given in (frame.iloc[1], frame.iloc[1].to_dict()):
         assert np.array_equal(run.predict(given).to_numpy(), expected[1:2])
     assert np.array_equal(run.predict(x, scaled=True), expected)

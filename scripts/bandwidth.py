@@ -20,7 +20,7 @@ from datasets.common.fetch import FetchError
 from scripts.config.arguments import OUT, Args, parse_args
 from scripts.config.compose import compose_train
 from scripts.config.parts import check_part, resolve_config
-from scripts.config.words import OWN
+from scripts.config.words import ALIASES
 from scripts.driver.cli import user_errors
 from scripts.records import names
 from scripts.records.csv_rows import read_csv, to_csv
@@ -32,7 +32,7 @@ from scripts.report.result_table import markdown_table
 GRID = np.logspace(-3, 2, 16)  # multiples of the labels' pooled standard deviation
 KEYS = {
     "dataset": "whose training labels; or",
-    **{word: one.what for word, one in OWN.items()},
+    **{word: alias.help_text for word, alias in ALIASES.items()},
     "dataset.": "options of the dataset",
     "bandwidth": "numbers between commas, added to the grid; default none",
     "out": f"{OUT}; the plot goes into its bandwidth/",
@@ -59,7 +59,7 @@ def published_bandwidths() -> dict[str, list[tuple[float, str]]]:
         if r["key"] == "bandwidth_sigma":
             of_dataset = published.setdefault(names.spelling("dataset", r["dataset"]), {})
             of_dataset.setdefault(float(r["value"]), []).append(r["source"])
-    return {name: [(b, ", ".join(sources)) for b, sources in mine.items()] for name, mine in published.items()}
+    return {name: [(b, ", ".join(sources)) for b, sources in by_width.items()] for name, by_width in published.items()}
 
 
 def bandwidth_grid(labels: np.ndarray) -> list[float]:
@@ -74,20 +74,20 @@ def check_bandwidths(results: Path = RESULTS) -> str:
     Returns what its page shows. Nothing is written where the files of a dataset that these have are missing.
     """
     records, curves = [], {}
-    for name, wanted in published_bandwidths().items():
+    for name, bandwidths in published_bandwidths().items():
         try:
             labels = dataset_labels(f"dataset={name}")
         except FetchError:
             continue
-        marked = looked_at(labels, wanted)
+        marked = reports_of(labels, bandwidths)
         records += measured_rows(name, labels, marked)
-        over = [diagnose(labels, bandwidth) for bandwidth in bandwidth_grid(labels)]
-        curves[names.dataset_title(name)] = over, [report for report, _ in marked], float(labels.std())
+        along = [diagnose(labels, bandwidth) for bandwidth in bandwidth_grid(labels)]
+        curves[names.dataset_title(name)] = along, [report for report, _ in marked], float(labels.std())
     if not records:
         raise InputError("no dataset with a published bandwidth is at hand")
     text, file = bandwidth_table(records), results / "bandwidth.csv"
-    there = {r["dataset"] for r in read_csv(file)} if file.is_file() else set()
-    if absent := there - {r["dataset"] for r in records}:
+    stored = {r["dataset"] for r in read_csv(file)} if file.is_file() else set()
+    if absent := stored - {r["dataset"] for r in records}:
         return f"{text}\n\nNothing is written: it has {', '.join(sorted(absent))}, whose files are not at hand."
     write_figures({"figures/bandwidth.png": bandwidth_figure(curves)}, results)
     write_atomically(file, to_csv(records, list(records[0])))
@@ -97,9 +97,9 @@ def check_bandwidths(results: Path = RESULTS) -> str:
 Reports = list[tuple[BandwidthReport, str]]  # each with its source
 
 
-def looked_at(labels: np.ndarray, wanted: Sequence[tuple[float, str]]) -> Reports:
+def reports_of(labels: np.ndarray, bandwidths: Sequence[tuple[float, str]]) -> Reports:
     """Return the reports of bandwidths, the lowest first."""
-    return [(diagnose(labels, bandwidth), source) for bandwidth, source in sorted(wanted)]
+    return [(diagnose(labels, bandwidth), source) for bandwidth, source in sorted(bandwidths)]
 
 
 def measured_rows(name: str, labels: np.ndarray, reports: Reports) -> list[dict[str, str]]:
@@ -136,16 +136,16 @@ def published_page() -> dict[str, dict[str, str]]:
     return {PAGE: {"bandwidths": bandwidth_table(rows), "absent": titles}}
 
 
-def look_at(given: Args) -> None:
+def show_bandwidths(args: Args) -> None:
     """Print and draw the pairs of bandwidths on the labels that the arguments name."""
-    choosing = ["dataset", *(word for word, one in OWN.items() if one.dataset)]
-    if not (data := [word for word in choosing if word in given]):
+    dataset_words = ["dataset", *(word for word, alias in ALIASES.items() if alias.dataset)]
+    if not (data := [word for word in dataset_words if word in args]):
         raise InputError("give either dataset=<name>, table=, images=, series= or arrays=")
-    title = given["dataset"] if data[-1] == "dataset" else str(given.path(data[-1]))
-    words = [f"{key}={value}" for key, value in given.items() if key in OWN or key.startswith("dataset")]
-    labels, wanted = dataset_labels(*words), published_bandwidths().get(title, [])
-    wanted = [*wanted, *((b, "asked for") for b in given.numbers("bandwidth"))]
-    grid, marked = looked_at(labels, [(b, "") for b in bandwidth_grid(labels)]), looked_at(labels, wanted)
+    title = args["dataset"] if data[-1] == "dataset" else str(args.path(data[-1]))
+    words = [f"{key}={value}" for key, value in args.items() if key in ALIASES or key.startswith("dataset")]
+    labels, bandwidths = dataset_labels(*words), published_bandwidths().get(title, [])
+    bandwidths = [*bandwidths, *((b, "asked for") for b in args.numbers("bandwidth"))]
+    grid, marked = reports_of(labels, [(b, "") for b in bandwidth_grid(labels)]), reports_of(labels, bandwidths)
     rows = measured_rows(title, labels, sorted([*grid, *marked], key=lambda pair: pair[0].bandwidth))
     heading = f"{Path(title).name}: {len(labels)} training labels, standard deviation {np.nanstd(labels):.4g}"
     print(f"{heading}\n\n{bandwidth_table(rows, SHORT_HEAD)}\n")
@@ -156,7 +156,7 @@ def look_at(given: Args) -> None:
           f"from {low:.3g} to {high:.3g} ({shares} of the data as effective partners).")  # fmt: skip
     curves = {Path(title).name: ([report for report, _ in grid], [report for report, _ in marked], 1.0)}
     figure = bandwidth_figure(curves, "label unit", "asked for or published")
-    path = given.out / "bandwidth" / f"{Path(title).stem}.png"
+    path = args.out / "bandwidth" / f"{Path(title).stem}.png"
     write_atomically(path, to_png(figure))
     print(f"Plot: {path}")
 
@@ -164,11 +164,11 @@ def look_at(given: Args) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_args(argv, KEYS, __doc__)
-        if given.switch("check"):
+        args = parse_args(argv, KEYS, __doc__)
+        if args.switch("check"):
             print(check_bandwidths())
         else:
-            look_at(given)
+            show_bandwidths(args)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from scripts.report.sweep import ERM, Point, Sweep, sweep_points, value_text
 from scripts.report.sweep_figure import draw_sweeps
 from scripts.stats.intervals import interval_text, paired_or_none, summarise_values
 
-WHOLE = ("dataset", "model", "method", "preset", "experiment")  # what a report names beside its options
+REPORT_KEYS = ("dataset", "model", "method", "preset", "experiment")  # what a report names beside its options
 LEGEND = (
     "Test score, mean ± standard deviation (n - 1 in the denominator) over n seeds; the value with the best mean on "
     "validation is bold. The paired difference to ERM with all other options the same is over shared seeds: mean [95 % "
@@ -73,21 +73,21 @@ def collect_sweeps(runs: pd.DataFrame, option: str, metric: str = "", method: st
     methods = sorted(set(runs["method"]))
     if len(methods) > 1 and option != "method":
         raise InputError(f"these runs are of several methods, {', '.join(methods)}: say which with method=")
-    groups = [(json.loads(str(key)), mine) for key, mine in runs.groupby("others", sort=False)]
+    groups = [(json.loads(str(key)), group_runs) for key, group_runs in runs.groupby("others", sort=False)]
     sweeps = []
-    for rest, mine in groups:
-        score = metric or str(mine["shared"].iloc[0]["selection"])
-        swept = sweep_points(mine, option, score)
+    for group_options, group_runs in groups:
+        score = metric or str(group_runs["shared"].iloc[0]["selection"])
+        swept = sweep_points(group_runs, option, score)
         # ERM has no option of a method, and stands beside every value of one.
-        beside = {key: value for key, value in rest.items() if not key.startswith("method")}
-        beside |= {} if option == "method" else {"method": ERM}
-        rivals = erm[erm["others"] == json.dumps(beside, sort_keys=True)]
-        whole = of_method or option == "method"
-        every = by_seed(rivals, f"test_{score}") if whole else {}
-        at = {} if whole else {p.value: p.scores for p in sweep_points(rivals, option, score)}
-        swept = [replace(p, erm=at.get(p.value, every)) for p in swept]
-        label = _group_label(rest, [one for one, _ in groups])
-        sweeps.append(Sweep(label, option, score, swept, {ERM: every} if of_method and every else {}))
+        erm_options = {key: value for key, value in group_options.items() if not key.startswith("method")}
+        erm_options |= {} if option == "method" else {"method": ERM}
+        erm_runs = erm[erm["others"] == json.dumps(erm_options, sort_keys=True)]
+        any_value = of_method or option == "method"
+        erm_scores = by_seed(erm_runs, f"test_{score}") if any_value else {}
+        erm_by_value = {} if any_value else {p.value: p.scores for p in sweep_points(erm_runs, option, score)}
+        swept = [replace(p, erm=erm_by_value.get(p.value, erm_scores)) for p in swept]
+        label = _group_label(group_options, [options for options, _ in groups])
+        sweeps.append(Sweep(label, option, score, swept, {ERM: erm_scores} if of_method and erm_scores else {}))
     return sweeps
 
 
@@ -95,21 +95,21 @@ def _other_options(run: Row, option: str) -> dict[str, Any]:
     """Return all that tells a run from others, but for the option, what stands below it, and the seed."""
     shared, inside = run["shared"], f"{option}."
     options = {k: v for k, v in shared["options"].items() if k != option and not k.startswith(inside)}
-    return {**{key: run[key] for key in WHOLE if key != option}, **options}
+    return {**{key: run[key] for key in REPORT_KEYS if key != option}, **options}
 
 
-def _group_label(rest: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> str:
+def _group_label(options: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]) -> str:
     """Return what tells one group from the others, or dataset, method and preset where it is alone."""
-    keys = sorted({key for one in every for key in one if any(other.get(key) != one[key] for other in every)})
-    telling = [f"{key}={value_text(rest[key])}" if key in rest else f"{key} as the preset" for key in keys]
-    return ", ".join(telling) or " ".join(str(rest[key]) for key in ("dataset", "method", "preset") if key in rest)
+    keys = sorted({key for group in groups for key in group if any(other.get(key) != group[key] for other in groups)})
+    texts = [f"{key}={value_text(options[key])}" if key in options else f"{key} as the preset" for key in keys]
+    return ", ".join(texts) or " ".join(str(options[key]) for key in ("dataset", "method", "preset") if key in options)
 
 
 def best_on_val(sweep: Sweep) -> Point | None:
     """Return the point with the best mean on validation, the first of equals; None where none is finite."""
     sign = 1 if metric_of(sweep.metric).lower_is_better else -1
-    known = [point for point in sweep.points if math.isfinite(point.on_val)]
-    return min(known, key=lambda point: sign * point.on_val, default=None)
+    finite = [point for point in sweep.points if math.isfinite(point.on_val)]
+    return min(finite, key=lambda point: sign * point.on_val, default=None)
 
 
 def collected_page(groups: Sequence[Sweep]) -> str:
@@ -150,22 +150,22 @@ def to_rows(groups: Sequence[Sweep]) -> str:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_args(argv, KEYS, __doc__, names=("folder",))
-        if not (over := given.get("over")):
+        args = parse_args(argv, KEYS, __doc__, names=("folder",))
+        if not (over := args.get("over")):
             raise InputError("over must name an option, such as over=method.bandwidth")
-        folder = given.path("folder") if "folder" in given else given.out / "runs"
+        folder = args.path("folder") if "folder" in args else args.out / "runs"
         if not (reports := load_reports(folder)):
             raise InputError(f"no finished run below {folder}")
-        dataset, method = given.get("dataset", ""), given.get("method", "")
+        dataset, method = args.get("dataset", ""), args.get("method", "")
         runs = narrowed_runs(frame_of(reports), "dataset", dataset)
-        groups = collect_sweeps(runs, over, given.get("metric", ""), method)
+        groups = collect_sweeps(runs, over, args.get("metric", ""), method)
         stem = re.sub(r"[^\w.+-]", "_", "-".join(filter(None, [dataset, method, over])))
         plot = to_png(draw_sweeps(groups, method or "mean"))
-        made: dict[str, str | bytes] = {".md": collected_page(groups), ".csv": to_rows(groups), ".png": plot}
-        for suffix, content in made.items():
-            write_atomically(Path(given.out, "collected", f"{stem}{suffix}"), content)
-        print(made[".md"])
-        print(f"Written: {given.out / 'collected' / stem}{', '.join(made)}")
+        files: dict[str, str | bytes] = {".md": collected_page(groups), ".csv": to_rows(groups), ".png": plot}
+        for suffix, content in files.items():
+            write_atomically(Path(args.out, "collected", f"{stem}{suffix}"), content)
+        print(files[".md"])
+        print(f"Written: {args.out / 'collected' / stem}{', '.join(files)}")
 
 
 if __name__ == "__main__":

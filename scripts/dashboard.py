@@ -26,7 +26,7 @@ KEYS = {
 }
 
 
-def make_workspace(given: Args) -> Any:
+def make_workspace(args: Args) -> Any:
     """Return a `wandb_workspaces.workspaces.Workspace` for what `KEYS` name; nothing has sent it yet.
 
     A line is the mean of a method and a value of the first of the options `over`, which may be `dataset`, `model`,
@@ -35,10 +35,10 @@ def make_workspace(given: Args) -> Any:
     Raises:
         InputError: no entity, an unknown metric, or wandb-workspaces is not installed.
     """
-    if not (entity := given.get("entity", "")):
+    if not (entity := args.get("entity", "")):
         raise InputError("entity must be given: a user or team of wandb")
-    metric = check_choice("metric", given.get("metric", "rmse"), tuple(METRICS))
-    dataset, over = given.get("dataset", ""), [name.strip() for name in given.get("over", OVER).split(",")]
+    metric = check_choice("metric", args.get("metric", "rmse"), tuple(METRICS))
+    dataset, over = args.get("dataset", ""), [name.strip() for name in args.get("over", OVER).split(",")]
     try:
         from wandb_workspaces import expr, workspaces
         from wandb_workspaces.reports import v2 as panels
@@ -48,7 +48,7 @@ def make_workspace(given: Args) -> Any:
     axes: list[Any] = [panels.Config(path) for path in paths]
     val, test = (panels.SummaryMetric(f"{split}/{metric}") for split in ("val", "test"))
     columns = [panels.ParallelCoordinatesPlotColumn(axis) for axis in [*axes, val, test]]
-    shown: dict[str, list[Any]] = {
+    section_panels: dict[str, list[Any]] = {
         "curves": [panels.LinePlot(title=name, x="epoch", y=[name]) for name in (val.name, "train/loss")],
         "sweep": [
             *(panels.ScatterPlot(title=f"{test.name} over {o}", x=x, y=test) for o, x in zip(over, axes, strict=True)),
@@ -57,16 +57,16 @@ def make_workspace(given: Args) -> Any:
         "predictions": [panels.WeavePanelSummaryTable(table_name="test/predictions")],
     }
     sections = []
-    for name, parts in shown.items():
+    for name, parts in section_panels.items():
         layout = workspaces.SectionLayoutSettings(columns=min(len(parts), 2), rows=(len(parts) + 1) // 2)
         sections.append(workspaces.Section(name, parts, is_open=True, layout_settings=layout))
     runs = workspaces.RunsetSettings(
         filters=expr.And(expr.Tags().isin([dataset])) if dataset else "",  # of a run: its dataset is a tag
         groupby=[expr.Config(path) for path in dict.fromkeys(["method.name", *paths[:1]])],
     )
-    title, most = " ".join(filter(None, [dataset, metric, "over", *over])), workspaces.WorkspaceSettings(max_runs=100)
-    about: dict[str, Any] = {"name": title, "sections": sections, "settings": most, "runset_settings": runs}
-    return workspaces.Workspace(entity=entity, project=given.get("project", "cmixup"), **about)
+    title, limit = " ".join(filter(None, [dataset, metric, "over", *over])), workspaces.WorkspaceSettings(max_runs=100)
+    options: dict[str, Any] = {"name": title, "sections": sections, "settings": limit, "runset_settings": runs}
+    return workspaces.Workspace(entity=entity, project=args.get("project", "cmixup"), **options)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -28,29 +28,29 @@ def print_status() -> None:
     mirror = without_user(os.environ.get("CMIXUP_MIRROR") or "none")
     print(f"data root (CMIXUP_DATA): {data_root()}\nmirror (CMIXUP_MIRROR): {mirror}")
     for name in option_names("dataset"):
-        kind = dataset_class(name)
-        for folder in kind.folders:
+        dataset = dataset_class(name)
+        for folder in dataset.folders:
             state = "here" if folder.present() else f"by hand: {folder.page}"
             print(f"{name}: {folder.path}/ ({folder.licence}): {state}")
-        for number, file in ((k, file) for files in kind.files for k, file in enumerate(files)):
+        for number, file in ((k, file) for files in dataset.files for k, file in enumerate(files)):
             state = "here" if present(file) else "can be fetched" if file.urls else f"by hand: {file.page}"
             print(f"{name}: {'or ' * (number > 0)}{file.path} ({file.size / 1e3:,.0f} kB, {file.licence}): {state}")
-        if not kind.files and not kind.folders:
-            print(f"{name}: {kind.place}")
+        if not dataset.files and not dataset.folders:
+            print(f"{name}: {dataset.place}")
 
 
 def fetch_all(chosen: list[str]) -> None:
     """Fetch and verify the files of the chosen datasets; files that are missing then are an error at the end."""
     problems = []
     for name in chosen:
-        kind = dataset_class(name)
-        needed: list[Any] = [*kind.folders, *kind.files]
-        for wanted in needed:
+        dataset = dataset_class(name)
+        sources: list[Any] = [*dataset.folders, *dataset.files]
+        for source in sources:
             try:
-                if isinstance(wanted, RawFolder):
-                    print(f"{name}: {wanted.find()} (no checksum of it is public)")
+                if isinstance(source, RawFolder):
+                    print(f"{name}: {source.find()} (no checksum of it is public)")
                 else:
-                    file, path = fetch(*wanted)
+                    file, path = fetch(*source)
                     print(f"{name}: {path} ({file.size / 1e3:,.0f} kB, SHA-256 verified)")
             except FetchError as error:
                 problems.append(str(error))
@@ -61,13 +61,13 @@ def fetch_all(chosen: list[str]) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_args(argv, KEYS, __doc__, ["action"])
-        action = check_choice("action", given.get("action", ""), ACTIONS)
+        args = parse_args(argv, KEYS, __doc__, ["action"])
+        action = check_choice("action", args.get("action", ""), ACTIONS)
         if action == "status":
             print_status()
         else:
-            known = [n for n in option_names("dataset") if "datasets" in given or dataset_class(n).fetchable()]
-            fetch_all(given.listed("datasets", known))
+            known = [n for n in option_names("dataset") if "datasets" in args or dataset_class(n).fetchable()]
+            fetch_all(args.names("datasets", known))
 
 
 if __name__ == "__main__":

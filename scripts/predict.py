@@ -65,10 +65,10 @@ KINDS = {
 }
 
 
-def run_options(run: SavedRun, given: Mapping[str, str]) -> dict[str, Any]:
+def run_options(run: SavedRun, args: Mapping[str, str]) -> dict[str, Any]:
     """Return the options of a run's dataset, with those that are given for the new data."""
     config = yaml.safe_load(checked(run.folder / "config.yaml").read_text())["dataset"]
-    for key, value in given.items():
+    for key, value in args.items():
         name = key.removeprefix("dataset.")
         if name in config and name in READING:
             (word,) = hydra_words([f"dataset.{name}={value}"])
@@ -85,11 +85,11 @@ def format_of(options: Mapping[str, Any]) -> Format:
     return Format(**named, missing=as_names(options.get("missing")))
 
 
-def read_new(path: Path, run: SavedRun, text: Sequence[str] = (), given: Mapping[str, str] = {}) -> pd.DataFrame:
+def read_new_table(path: Path, run: SavedRun, text: Sequence[str] = (), args: Mapping[str, str] = {}) -> pd.DataFrame:
     """Read a table as the run read its own, but for what is given; columns `text` stay text."""
     if not path.is_file():
         raise InputError(f"new rows must be in a text file with a header, got {path}: no such file")
-    return read_table(path, format_of(run_options(run, given)), (*text, *getattr(run.preprocessing, "text", ())))
+    return read_table(path, format_of(run_options(run, args)), (*text, *getattr(run.preprocessing, "text", ())))
 
 
 def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[str]:
@@ -106,33 +106,33 @@ def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[str]:
     return lines
 
 
-def columns_of_id(given: Args) -> list[str]:
+def id_columns(args: Args) -> list[str]:
     """Return the columns that `id` names, which are read as text: 007 stays 007."""
-    return [name for part in given.get("id", "").split(",") if (name := " ".join(part.split()))]
+    return [name for part in args.get("id", "").split(",") if (name := " ".join(part.split()))]
 
 
-def read_images(run: SavedRun, given: Args) -> tuple[pd.DataFrame, list[Path]]:
+def read_images(run: SavedRun, args: Args) -> tuple[pd.DataFrame, list[Path]]:
     """Return a table of images, or of their names below the folder alone, and their files."""
-    folder, options, wrong = given.path("images"), run_options(run, given), dict[int, str]()
-    every: list[Path | None]
-    if "labels" in given:
+    folder, options, broken = args.path("images"), run_options(run, args), dict[int, str]()
+    row_files: list[Path | None]
+    if "labels" in args:
         image = str(options.get("image") or "")
-        table = read_image_table(given.path("labels"), folder, image, columns_of_id(given), format_of(options))
-        frame, every, wrong = table.frame, table.files, dict(table.wrong)
-        if wrong and not options["skip_broken"]:
-            raise InputError(f"{wrong[min(wrong)]} (dataset.skip_broken=true goes on without)")
+        table = read_image_table(args.path("labels"), folder, image, id_columns(args), format_of(options))
+        frame, row_files, broken = table.frame, table.files, dict(table.wrong)
+        if broken and not options["skip_broken"]:
+            raise InputError(f"{broken[min(broken)]} (dataset.skip_broken=true goes on without)")
     else:
-        every = run.preprocessing.files(folder)
-        frame = pd.DataFrame(index=range(len(every)))
+        row_files = run.preprocessing.files(folder)
+        frame = pd.DataFrame(index=range(len(row_files)))
     if options.get("skip_broken"):
-        found = [row for row, file in enumerate(every) if file]
-        reasons = in_threads(lambda row: _why_broken(every[row]), found)
-        wrong |= {row: reason for row, reason in zip(found, reasons, strict=True) if reason}
-    if wrong:
-        what = f"{len(wrong)} rows have no image that can be used and are left out"
-        print(f"warning: {what}: {wrong[min(wrong)]}", file=sys.stderr)
-    files = [file for row, file in enumerate(every) if file and row not in wrong]
-    frame = frame[[row not in wrong for row in range(len(frame))]]
+        rows_with_file = [row for row, file in enumerate(row_files) if file]
+        reasons = in_threads(lambda row: _why_broken(row_files[row]), rows_with_file)
+        broken |= {row: reason for row, reason in zip(rows_with_file, reasons, strict=True) if reason}
+    if broken:
+        summary = f"{len(broken)} rows have no image that can be used and are left out"
+        print(f"warning: {summary}: {broken[min(broken)]}", file=sys.stderr)
+    files = [file for row, file in enumerate(row_files) if file and row not in broken]
+    frame = frame[[row not in broken for row in range(len(frame))]]
     top = folder if folder.is_dir() else folder.parent
     return frame.assign(**{FILE: [file.relative_to(top).as_posix() for file in files]}), files
 
@@ -146,9 +146,9 @@ def _why_broken(file: Any) -> str:
     return ""
 
 
-def read_new_arrays(run: SavedRun, given: Args) -> tuple[pd.DataFrame, Any]:
+def read_new_arrays(run: SavedRun, args: Args) -> tuple[pd.DataFrame, Any]:
     """Return the labels of arrays, if they are there, and the inputs."""
-    path = given.path("x" if "x" in given else "arrays")
+    path = args.path("x" if "x" in args else "arrays")
     arrays = read_arrays(path)
     if "x" not in arrays:
         raise InputError(f"{path} has no array x; there are {', '.join(arrays) or 'none'}")
@@ -162,41 +162,41 @@ def read_new_arrays(run: SavedRun, given: Args) -> tuple[pd.DataFrame, Any]:
     return frame, arrays["x"]
 
 
-def read_inputs(word: str, run: SavedRun, given: Args) -> tuple[pd.DataFrame | None, Any]:
+def read_inputs(word: str, run: SavedRun, args: Args) -> tuple[pd.DataFrame | None, Any]:
     """Return a frame with a row for each prediction, and what `run.predict` takes.
 
     None instead of a frame stands for the index of the predictions, which has the times of series.
     """
     if word == "images":
-        return read_images(run, given)
+        return read_images(run, args)
     if word in ("arrays", "x"):
-        return read_new_arrays(run, given)
-    rows = read_new(given.path(word), run, columns_of_id(given) if word == "table" else (), given)
+        return read_new_arrays(run, args)
+    rows = read_new_table(args.path(word), run, id_columns(args) if word == "table" else (), args)
     return rows if word == "table" else None, rows
 
 
-def write_predicted(run: SavedRun, word: str, given: Args) -> None:
+def write_predicted(run: SavedRun, word: str, args: Args) -> None:
     """Write the predictions for new data, after the columns of them that `id` names."""
-    made = run.preprocessing
-    if (form := getattr(made, "format", "")) != KINDS[word]:
+    preprocessing = run.preprocessing
+    if (form := getattr(preprocessing, "format", "")) != KINDS[word]:
         other = next((other for other, its in KINDS.items() if its == form), "")
         advice = f"give {other}=" if other else "cmixup.load_run(folder).predict(inputs) takes arrays"
         raise InputError(f"run {run.folder} was not trained on {word}=; {advice}")
-    new, out = given.path(word), given.path("out") if "out" in given else Path("predictions.csv")
-    if out.exists() and new.exists() and out.samefile(new):
+    source, out = args.path(word), args.path("out") if "out" in args else Path("predictions.csv")
+    if out.exists() and source.exists() and out.samefile(source):
         raise InputError(f"out must be another file than {word}, got {out}")
-    options = run_options(run, given)
-    if isinstance(made, SeriesPreprocessing):
-        run = replace(run, preprocessing=replace(made, fill=check_choice("fill", options["fill"], FILLS)))
-    frame, rows = read_inputs(word, run, given)
+    options = run_options(run, args)
+    if isinstance(preprocessing, SeriesPreprocessing):
+        run = replace(run, preprocessing=replace(preprocessing, fill=check_choice("fill", options["fill"], FILLS)))
+    frame, rows = read_inputs(word, run, args)
     known = [] if frame is None else list(frame)
-    ids = [column_named(name, known) for name in columns_of_id(given)]
+    ids = [column_named(name, known) for name in id_columns(args)]
     for name in ids:
         if name not in known:
-            raise InputError(f"id {name!r} is no column of {given.get('labels', new)}{nearest(name, known)}")
+            raise InputError(f"id {name!r} is no column of {args.get('labels', source)}{nearest(name, known)}")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        predicted = run.predict(rows, source=str(new))
+        predicted = run.predict(rows, source=str(source))
     for warning in caught:
         print(f"warning: {warning.message}", file=sys.stderr)
     columns = [FILE] if word == "images" else []
@@ -207,7 +207,7 @@ def write_predicted(run: SavedRun, word: str, given: Args) -> None:
     first = [name for name in dict.fromkeys([*columns, *ids]) if name not in predicted]
     kept = pd.concat([frame[first], predicted], axis=1)
     write_atomically(out, kept.to_csv(index=False, lineterminator="\n"))
-    print(f"{len(predicted)} rows: {made.labels} -> {out}")
+    print(f"{len(predicted)} rows: {preprocessing.labels} -> {out}")
     for line in error_lines(frame, predicted):
         print(line)
 
@@ -216,13 +216,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         keys = KEYS | dict.fromkeys(READING, "see dataset.*=")
-        given = parse_args(argv, keys, __doc__, names=("run",))
-        if "run" not in given:
+        args = parse_args(argv, keys, __doc__, names=("run",))
+        if "run" not in args:
             raise InputError("run must name the folder of a finished run: run=outputs/runs/.../seed=0")
-        words = [word for word in KINDS if word in given]
+        words = [word for word in KINDS if word in args]
         if len(words) != 1:
             raise InputError(f"{'=, '.join(KINDS)}= must name new data to predict, such as table=new.csv")
-        write_predicted(load_run(given.path("run"), trust=given.switch("trust")), words[0], given)
+        write_predicted(load_run(args.path("run"), trust=args.switch("trust")), words[0], args)
 
 
 if __name__ == "__main__":

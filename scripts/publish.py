@@ -51,9 +51,9 @@ def publish_runs(out: Path, results: Path) -> list[Path]:
     if not reports:
         raise InputError(f"out {out} holds no finished run of a table or figure")
     check_committed({r["run"]: r for r in reports})
-    without = [r["run"] for r in reports if not (out / "runs" / r["run"] / PREDICTIONS).is_file()]
-    if without:
-        raise InputError(f"{len(without)} runs have no {PREDICTIONS}, such as {without[0]}; train them again")
+    unpredicted = [r["run"] for r in reports if not (out / "runs" / r["run"] / PREDICTIONS).is_file()]
+    if unpredicted:
+        raise InputError(f"{len(unpredicted)} runs have no {PREDICTIONS}, such as {unpredicted[0]}; train them again")
     for run in (out / "runs" / r["run"] for r in reports):
         for name in (PREDICTIONS, HISTORY):
             checked(run / name)
@@ -61,9 +61,9 @@ def publish_runs(out: Path, results: Path) -> list[Path]:
     if tuned_on:
         raise InputError(f"seed {TUNE_SEED} is what methods are tuned with and must not enter a table: {tuned_on[0]}")
     cells = Counter((r["experiment"], r["dataset"], cell_name(row_of(r)), r["seed"]) for r in reports)
-    twice = [" ".join(map(str, cell)) for cell, count in cells.items() if count > 1]
-    if twice:  # a copy, or other tuned values
-        raise InputError(f"{twice[0]}: two runs are of this cell and seed; move one out of {out / 'runs'}")
+    duplicates = [" ".join(map(str, cell)) for cell, count in cells.items() if count > 1]
+    if duplicates:  # a copy, or other tuned values
+        raise InputError(f"{duplicates[0]}: two runs are of this cell and seed; move one out of {out / 'runs'}")
     with holding_locks(results, [PUBLISHING], wait=True):  # files are read, and written with what is new
         tracked = [r for r in reports if r["config"]["train"].get("track")]  # they are there for their curves
         keep_curves(results, ((r, checked(out / "runs" / r["run"] / HISTORY)) for r in tracked))
@@ -81,8 +81,8 @@ def published_run(report: Report, folder: Path) -> tuple[Report, Parts]:
     parts: Parts = RunFolder(folder).predictions()
     kept: Parts = {}
     if report["seed"] not in PREDICTED:
-        more = lacking_scores(report["scores"], parts)
-        scores = {part: {**values, **more.get(part, {})} for part, values in report["scores"].items()}
+        computed = lacking_scores(report["scores"], parts)
+        scores = {part: {**values, **computed.get(part, {})} for part, values in report["scores"].items()}
     else:
         kept = rounded(parts)
         scores = {**report["scores"], **scores_again(report["scores"], kept)}
@@ -93,7 +93,7 @@ def publish_store(store: Path, results: Path) -> list[Path]:
     """Copy the runs of a store of the study to `results`; returns the files of reports that were written."""
     if not (tables := [(path, list(read_pairs(path))) for path in run_files(store, EVERY_STUDY)]):
         raise InputError(f"store {store} holds no run of the study")
-    check_committed({one["run"]: one for _, pairs in tables for one, _ in pairs if "commit" in one})
+    check_committed({shared["run"]: shared for _, pairs in tables for shared, _ in pairs if "commit" in shared})
     with holding_locks(results, [PUBLISHING], wait=True):
         keep_ensembles(store, results)  # of predictions, which stay in the store
         return [add_runs(results, path.parent.name, dataset_of(path), pairs) for path, pairs in tables]
@@ -102,9 +102,9 @@ def publish_store(store: Path, results: Path) -> list[Path]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_args(argv, {"out": OUT, "store": "folder of the study or of an entry"}, __doc__)
-        store = Path(given["store"]) if "store" in given else None
-        written = publish_store(store, RESULTS) if store else publish_runs(given.out, RESULTS)
+        args = parse_args(argv, {"out": OUT, "store": "folder of the study or of an entry"}, __doc__)
+        store = Path(args["store"]) if "store" in args else None
+        written = publish_store(store, RESULTS) if store else publish_runs(args.out, RESULTS)
         print(f"{len(written)} files written to {RESULTS / 'runs'}")
         rendering.render_everything()
 

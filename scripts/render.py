@@ -23,8 +23,8 @@ KEYS = {"check": "1 writes nothing, names the texts that are stale, and fails if
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_args(argv, KEYS, __doc__)
-        if not given.switch("check"):
+        args = parse_args(argv, KEYS, __doc__)
+        if not args.switch("check"):
             rendering.render_everything()
             print(f"rendered into {RESULTS}")
         elif stale := rendering.stale_texts():

@@ -45,15 +45,15 @@ KEYS = {
 }
 
 
-def choice_of(experiment: Experiment, given: Args) -> Choice:
+def choice_of(experiment: Experiment, args: Args) -> Choice:
     """Return what the command line narrows an experiment to."""
-    device, known = given.get("device", "auto"), [d for d in (*experiment.datasets, experiment.fallback) if d]
-    small = pick_device(device).type == "cpu" and experiment.cpu_preset
+    device, known = args.get("device", "auto"), [d for d in (*experiment.datasets, experiment.fallback) if d]
+    cpu_preset = pick_device(device).type == "cpu" and experiment.cpu_preset
     choice = Choice(
-        datasets=given.listed("datasets", known) if "datasets" in given else list(experiment.datasets),
-        methods=given.listed("methods", experiment.methods), seeds=parse_seeds(given.get("seeds", experiment.seeds)),
-        preset=given.get("preset") or small or "paper", out=str(given.out), device=device,
-        rerun=given.switch("rerun"),
+        datasets=args.names("datasets", known) if "datasets" in args else list(experiment.datasets),
+        methods=args.names("methods", experiment.methods), seeds=parse_seeds(args.get("seeds", experiment.seeds)),
+        preset=args.get("preset") or cpu_preset or "paper", out=str(args.out), device=device,
+        rerun=args.switch("rerun"),
     )  # fmt: skip
     if changes_preset(experiment) and choice.preset != "paper":
         raise InputError(f"preset must be paper, which {experiment.name} changes, got {choice.preset!r}")
@@ -87,8 +87,8 @@ def figure_files(experiment: Experiment, choice: Choice, cells: Sequence[Job], m
 def table_files(experiment: Experiment, choice: Choice, cells: Sequence[Job], missing: Sequence[str]) -> Files:
     """Return a table as Markdown and CSV."""
     trained = {job.config["method"]["name"] for job in cells}
-    built = [method for method in choice.methods if method in trained]
-    table = make_table(experiment, collect_runs(cells), choice.preset, built, missing)
+    trained_methods = [method for method in choice.methods if method in trained]
+    table = make_table(experiment, collect_runs(cells), choice.preset, trained_methods, missing)
     return {"md": table_page(table), "csv": to_table_csv(table)}
 
 
@@ -106,50 +106,50 @@ def show_experiment(experiment: Experiment, choice: Choice, cells: Sequence[Job]
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given, failed = parse_args(argv, KEYS, __doc__, names=("experiment",)), list[str]()
-        name = given.get("experiment", "")
+        args, failed = parse_args(argv, KEYS, __doc__, names=("experiment",)), list[str]()
+        name = args.get("experiment", "")
         if name != "all":
-            reproduce_by_words(load_experiment(name), given)
+            reproduce_experiment(load_experiment(name), args)
             return
-        every = all_experiments()
-        for experiment in every:
+        experiments = all_experiments()
+        for experiment in experiments:
             try:
-                reproduce_by_words(experiment, given)
+                reproduce_experiment(experiment, args)
             except InputError as error:
                 failed.append(f"{experiment.name}: {error}")
                 print(failed[-1], file=sys.stderr)
         if failed:
-            raise InputError(f"{len(failed)} of {len(every)} experiments are not whole: {'; '.join(failed)}")
+            raise InputError(f"{len(failed)} of {len(experiments)} experiments are not whole: {'; '.join(failed)}")
 
 
-def reproduce_by_words(experiment: Experiment, given: Args) -> None:
+def reproduce_experiment(experiment: Experiment, args: Args) -> None:
     """Train the cells of an experiment as the command line narrows it, and show it.
 
     Where cells could not be trained an `InputError` says so, once the others have been shown. With `dry_run` a line for
     each cell that is missing, with its minutes on one core, and for each that is not trained is all.
     """
-    budget = (given.numbers("budget") or [experiment.budget_minutes])[0] or math.inf
-    experiment, choice = replace(experiment, budget_minutes=budget), choice_of(experiment, given)
-    dry = given.switch("dry_run")
-    cells, missing = plan_cells(experiment, choice, fetching=not dry)
+    budget = (args.numbers("budget") or [experiment.budget_minutes])[0] or math.inf
+    experiment, choice = replace(experiment, budget_minutes=budget), choice_of(experiment, args)
+    dry_run = args.switch("dry_run")
+    cells, missing = plan_cells(experiment, choice, fetching=not dry_run)
     runs, minutes = sum(len(job.pending) for job in cells), sum(map(estimate_minutes, cells))
-    left = f"{experiment.name}: {runs} runs are missing, about {minutes:.0f} minutes on one core"
-    if dry:
+    summary = f"{experiment.name}: {runs} runs are missing, about {minutes:.0f} minutes on one core"
+    if dry_run:
         for job in (job for job in cells if job.pending):
             print(f"{experiment.name}: {job.label}: {len(job.pending)} runs, about {estimate_minutes(job):.1f} min")
-        print("\n".join([*(f"{experiment.name}: not trained: {line}" for line in missing), left]))
+        print("\n".join([*(f"{experiment.name}: not trained: {line}" for line in missing), summary]))
         return
     if missing:
         print(f"{len(missing)} cells are not trained here; they are listed at the end", file=sys.stderr)
-    print(left, file=sys.stderr)
+    print(summary, file=sys.stderr)
     untrained = train_cells(experiment, cells)
     for line in (line for job in cells for line in bandwidth_warnings(job)):
         print(line, file=sys.stderr)
     show_experiment(experiment, choice, cells, [*missing, *untrained])
     if any(TOO_LONG in line for line in missing):
-        kept = [f"{key}={value}" for key, value in given.items() if key not in ("experiment", "budget")]
-        more = shlex.join([experiment.name, *kept])
-        print(f"python -m scripts.reproduce {more} budget=0    trains all of these")
+        options = [f"{key}={value}" for key, value in args.items() if key not in ("experiment", "budget")]
+        arguments = shlex.join([experiment.name, *options])
+        print(f"python -m scripts.reproduce {arguments} budget=0    trains all of these")
     if untrained:
         others = f"; and {len(untrained) - 1} more" if untrained[1:] else ""
         raise InputError(f"not trained: {untrained[0]}{others}")

@@ -48,35 +48,35 @@ def run_training(cfg: DictConfig) -> float:
     reports = [RunFolder(job.run_folder(seed)).report() for seed in job.seeds]
     print_once(f"{name}: {note}" for report in reports for note in report["notes"])
     shared = [score for score in reports[0]["scores"]["test"] if all(score in r["scores"]["test"] for r in reports)]
-    naive = [score for score in shared if parse_score(score)[2].startswith(NAIVE)]
-    tests = [{key: value for key, value in r["scores"]["test"].items() if key not in naive} for r in reports]
+    baselines = [score for score in shared if parse_score(score)[2].startswith(NAIVE)]
+    tests = [{key: value for key, value in r["scores"]["test"].items() if key not in baselines} for r in reports]
     unit = " of the logarithm" if getattr(job.dataset, "log_target", False) else ""
-    for seed, mine in zip(job.seeds, tests, strict=True):
-        scores = "  ".join(itertools.starmap(format_score, mine.items()))
-        again = "" if seed in job.pending else "  (already done; rerun=true trains it again)"
-        print(f"{label} seed {seed}: test {scores}{unit}{again}")
+    for seed, scores_of_seed in zip(job.seeds, tests, strict=True):
+        scores = "  ".join(itertools.starmap(format_score, scores_of_seed.items()))
+        suffix = "" if seed in job.pending else "  (already done; rerun=true trains it again)"
+        print(f"{label} seed {seed}: test {scores}{unit}{suffix}")
     if len(reports) > 1:
-        each = {metric: [scores[metric] for scores in tests] for metric in tests[0] if metric in shared}
-        means = "  ".join(format_score(metric, *values) for metric, values in each.items())
+        by_metric = {metric: [scores[metric] for scores in tests] for metric in tests[0] if metric in shared}
+        means = "  ".join(format_score(metric, *values) for metric, values in by_metric.items())
         print(f"{label} mean of {len(reports)} seeds: test {means}  (± std)")
-    if naive and (line := naive_line(reports, naive)):
+    if baselines and (line := baseline_line(reports, baselines)):
         print(f"{name}: {line}")
     print(f"Runs: {job.folder}")
     return math.fsum(r["scores"]["val"][r["selection"]] for r in reports) / len(reports)
 
 
-def naive_line(reports: Sequence[Mapping[str, Any]], naive: Sequence[str]) -> str:
+def baseline_line(reports: Sequence[Mapping[str, Any]], baselines: Sequence[str]) -> str:
     """Return the test scores of predictions that need no network in words, and whether the runs are better.
 
     All are means over the runs, whose splits may differ.
     """
     selection, by_name = reports[0]["selection"], dict[str, list[str]]()
-    scores = {score: statistics.fmean(r["scores"]["test"][score] for r in reports) for score in (selection, *naive)}
-    for score in naive:
+    scores = {score: statistics.fmean(r["scores"]["test"][score] for r in reports) for score in (selection, *baselines)}
+    for score in baselines:
         _, metric, name = parse_score(score)
         texts = by_name.setdefault(name.removeprefix(NAIVE).replace("_", " "), [])
         texts.append(format_score(metric, scores[score]))
-    errors = [scores[score] for score in naive if score.startswith(f"{selection}_{NAIVE}")]
+    errors = [scores[score] for score in baselines if score.startswith(f"{selection}_{NAIVE}")]
     if not errors:
         return ""
     better = "better than all of them" if scores[selection] < min(errors) else "no better than the best of them"

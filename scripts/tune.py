@@ -33,7 +33,7 @@ from scripts.config.compose import (
     TUNED_DEFAULT,
     base_preset,
     compose_train,
-    is_own,
+    is_custom,
     option_names,
     override_words,
     part_file,
@@ -41,7 +41,7 @@ from scripts.config.compose import (
     tune_command,
     tuned_path,
 )
-from scripts.config.words import OWN, hydra_words
+from scripts.config.words import ALIASES, hydra_words
 from scripts.driver.cli import print_once, user_errors
 from scripts.driver.job import Job, plan_job
 from scripts.driver.locks import holding_locks
@@ -55,9 +55,9 @@ TRIALS = 16
 PRESETS = {"paper": TUNED, "default": TUNED_DEFAULT}  # what is made, by the preset that tuning starts from
 LR_FACTORS = {TUNED: (1.0, 0.3, 3.0), TUNED_DEFAULT: (1.0, 0.3, 3.0, 0.1)}
 WEIGHT_DECAYS = (0.0, 1e-5, 1e-4, 1e-3)  # of preset tuned_default
-TRIED = ("method.", "train.lr", "train.weight_decay")  # begin the options of a grid
-OPTION = "dataset."  # begins an option of a dataset, such as the path of a table
-EPOCHS = "train.epochs="
+GRID_PREFIXES = ("method.", "train.lr", "train.weight_decay")  # begin the options of a grid
+DATA_PREFIX = "dataset."  # begins an option of a dataset, such as the path of a table
+EPOCHS_PREFIX = "train.epochs="
 KEYS = {
     "dataset": "names between commas",
     "method": "names between commas; default all",
@@ -66,8 +66,8 @@ KEYS = {
     "device": "auto, cpu, cuda or cuda:1; default auto",
     "jobs": "processes at a time; default one a core, or one a GPU",
     "rerun": "1: train again what is done",
-    **{word: one.what for word, one in OWN.items()},
-    OPTION: "options of the dataset, such as dataset.path=my.csv",
+    **{word: alias.help_text for word, alias in ALIASES.items()},
+    DATA_PREFIX: "options of the dataset, such as dataset.path=my.csv",
     "out": OUT,
 }
 
@@ -91,7 +91,7 @@ def write_values(path: Path, method: str, values: Mapping[str, Any]) -> None:
 
 def values_of(trial: Job) -> dict[str, Any]:
     """Return what a trial changes of the preset that tuning starts from."""
-    return {key: value for key, value in sorted(trial.options.items()) if key.startswith(TRIED)}
+    return {key: value for key, value in sorted(trial.options.items()) if key.startswith(GRID_PREFIXES)}
 
 
 def grid_points(dataset: str, method: str, preset: str = TUNED) -> list[dict[str, Any]]:
@@ -114,7 +114,7 @@ def grid_points(dataset: str, method: str, preset: str = TUNED) -> list[dict[str
 
 
 def make_trials(
-    dataset: str, method: str, given: Sequence[str] = (), budget: int = TRIALS, preset: str = TUNED
+    dataset: str, method: str, extra: Sequence[str] = (), budget: int = TRIALS, preset: str = TUNED
 ) -> list[Job]:
     """Return the trials of one method: the preset to start from, then a seeded sample of `grid_points` without return.
 
@@ -123,7 +123,7 @@ def make_trials(
     """
     base = [
         f"dataset={dataset}", f"method={method}", f"preset={base_preset(dataset, preset)}", "experiment=tune",
-        f"seed={TUNE_SEED}", "logger=none", *given,
+        f"seed={TUNE_SEED}", "logger=none", *extra,
     ]  # fmt: skip
     trials = {(job := plan_job(compose_train(base))).folder: job}
     candidates = grid_points(dataset, method, preset)
@@ -138,14 +138,14 @@ def make_trials(
     return list(trials.values())
 
 
-def _planned(
-    cells: Sequence[tuple[str, str]], given: Sequence[str], budget: int, preset: str
+def _plan_trials(
+    cells: Sequence[tuple[str, str]], extra: Sequence[str], budget: int, preset: str
 ) -> dict[tuple[str, str], list[Job]]:
     """Return the trials of each dataset and method; with a line, methods that do not fit are left out."""
     planned = dict[tuple[str, str], list[Job]]()
     for cell in cells:
         try:
-            planned[cell] = make_trials(*cell, given, budget, preset)
+            planned[cell] = make_trials(*cell, extra, budget, preset)
         except InputError as error:
             if not planned and cell == cells[-1]:
                 raise
@@ -154,14 +154,14 @@ def _planned(
 
 
 def tune_cells(
-    cells: Sequence[tuple[str, str]], given: Sequence[str], jobs: int = 0, budget: int = TRIALS, *, preset: str = TUNED
+    cells: Sequence[tuple[str, str]], extra: Sequence[str], jobs: int = 0, budget: int = TRIALS, *, preset: str = TUNED
 ) -> None:
     """Train all trials of datasets with methods, `budget` of each, and write the winners' values and what was tried.
 
-    `given` are further overrides of every trial, such as a table's `dataset.path=my.csv`. Where data, options of data
+    `extra` are further overrides of every trial, such as a table's `dataset.path=my.csv`. Where data, options of data
     or a part are the user's, the trials go below `out`, and the command with the winner's values is printed.
     """
-    planned = _planned(cells, given, budget, preset)
+    planned = _plan_trials(cells, extra, budget, preset)
     for trials in {dataset: trials for (dataset, _), trials in planned.items()}.values():
         if not trials[0].dataset.synthetic:
             trials[0].dataset.fetch()  # once, before several processes ask for the same file
@@ -170,8 +170,8 @@ def tune_cells(
         print(problem, file=sys.stderr)
     if not any(RunFolder(trial.run_folder(TUNE_SEED)).is_done() for trial in work):
         raise InputError("every trial diverged")
-    options = [word for word in given if word.startswith(OPTION)]
-    epochs = [word.removeprefix("train.") for word in given if word.startswith(EPOCHS)]
+    options = [word for word in extra if word.startswith(DATA_PREFIX)]
+    epochs = [word.removeprefix("train.") for word in extra if word.startswith(EPOCHS_PREFIX)]
     for (dataset, method), trials in planned.items():
         folders, config = [RunFolder(trial.run_folder(TUNE_SEED)) for trial in trials], trials[0].config
         reports = [run.report() if run.is_done() else None for run in folders]  # None: diverged
@@ -183,11 +183,11 @@ def tune_cells(
         best = choose_trial(scores, metric)
         winner, values = reports[best], values_of(trials[best])
         assert winner is not None
-        own = bool(options) or is_own(dataset, method)
-        file = (Path(config["out"]) if own else RESULTS) / FILE
-        made = file if own else tuned_path(dataset, preset)
-        if not own:
-            write_values(made, method, values)
+        custom = bool(options) or is_custom(dataset, method)
+        file = (Path(config["out"]) if custom else RESULTS) / FILE
+        path = file if custom else tuned_path(dataset, preset)
+        if not custom:
+            write_values(path, method, values)
         record = json.dumps({
             "dataset": dataset, "method": method, "preset": preset,
             "command": " ".join([tune_command(dataset, method, preset), *options, *epochs]),
@@ -200,9 +200,9 @@ def tune_cells(
             write_atomically(file, "".join(f"{line}\n" for line in dict.fromkeys([*lines, record])))
         first, last = ("diverged" if score is None else f"{score:.5g}" for score in (scores[0], scores[best]))
         start = f"preset {config['preset']}"
-        tried = f"best validation {metric} {last}, {start} {first}"
-        print(f"{dataset} {method}: {tried}: {options_text(values) or start} -> {made}")
-        if own:
+        summary = f"best validation {metric} {last}, {start} {first}"
+        print(f"{dataset} {method}: {summary}: {options_text(values) or start} -> {path}")
+        if custom:
             words = [f"dataset={dataset}", f"method={method}", f"preset={config['preset']}", *options]
             print("python -m scripts.train", shlex.join([*words, *override_words(values)]))
 
@@ -210,25 +210,25 @@ def tune_cells(
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_args(argv, KEYS, __doc__)
-        words = hydra_words([f"{key}={v}" for key, v in given.items() if key in OWN or key.startswith(OPTION)])
-        options = [word for word in words if word.startswith(OPTION)]
-        given.setdefault("dataset", next((word.partition("=")[2] for word in words if word.startswith("dataset=")), ""))
-        if not given["dataset"]:
+        args = parse_args(argv, KEYS, __doc__)
+        words = hydra_words([f"{key}={v}" for key, v in args.items() if key in ALIASES or key.startswith(DATA_PREFIX)])
+        options = [word for word in words if word.startswith(DATA_PREFIX)]
+        args.setdefault("dataset", next((word.partition("=")[2] for word in words if word.startswith("dataset=")), ""))
+        if not args["dataset"]:
             raise InputError(f"dataset must be among {', '.join(option_names('dataset'))}, got none")
-        datasets = given.listed("dataset", option_names("dataset"))
-        methods = given.listed("method", option_names("method"))
+        datasets = args.names("dataset", option_names("dataset"))
+        methods = args.names("method", option_names("method"))
         if options and len(datasets) > 1:
-            raise InputError(f"dataset must be one for {' '.join(options)}, got {given['dataset']}")
-        start = check_choice("preset", given.get("preset", "paper"), tuple(PRESETS))
-        passed = [f"device={given['device']}"] if "device" in given else []
-        passed += [f"{EPOCHS}{given.count('epochs')}"] if "epochs" in given else []
+            raise InputError(f"dataset must be one for {' '.join(options)}, got {args['dataset']}")
+        start = check_choice("preset", args.get("preset", "paper"), tuple(PRESETS))
+        passed = [f"device={args['device']}"] if "device" in args else []
+        passed += [f"{EPOCHS_PREFIX}{args.count('epochs')}"] if "epochs" in args else []
         if options:
             print_once(plan_job(compose_train([f"dataset={datasets[0]}", *options])).dataset.problems())
         tune_cells(
             list(itertools.product(datasets, methods)),
-            [f"out={given.out}", f"rerun={str(given.switch('rerun')).lower()}", *passed, *options],
-            given.count("jobs"),
+            [f"out={args.out}", f"rerun={str(args.switch('rerun')).lower()}", *passed, *options],
+            args.count("jobs"),
             preset=PRESETS[start],
         )
 

@@ -22,7 +22,7 @@ from scripts.plan.rerun import QUICK, beyond_noise, draw_cells, published_cells,
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
 from scripts.records.published import STUDY, dataset_of
 from scripts.records.rescored import NEAR, NEAR_R, verify_scores
-from scripts.study.cells import study_again
+from scripts.study.cells import study_rerun
 
 Checked = tuple[list[str], str]  # a line for everything that is wrong, and in words how much was compared
 CHECKS = ("scores", "cells")
@@ -40,47 +40,47 @@ KEYS = {
 
 def check_scores(results: Path) -> Checked:
     """Compute every score from its predictions."""
-    again = verify_scores(results)
-    for group, n in sorted(again.without.items()):
+    tally = verify_scores(results)
+    for group, n in sorted(tally.without.items()):
         print(f"no predictions are kept of {n} runs: {group}", file=sys.stderr)
-    near = again.scores - again.exact - len(again.wrong)
+    near = tally.scores - tally.exact - len(tally.wrong)
     line = (
-        f"{again.scores - len(again.wrong)} of {again.scores} scores of {again.runs} runs are what their predictions "
-        f"give: {again.exact} to the last bit, {near} within {NEAR:.3%} (R within {NEAR_R:g})"
+        f"{tally.scores - len(tally.wrong)} of {tally.scores} scores of {tally.runs} runs are what their predictions "
+        f"give: {tally.exact} to the last bit, {near} within {NEAR:.3%} (R within {NEAR_R:g})"
     )
-    return again.wrong if again.runs else ["no run has predictions"], line
+    return tally.wrong if tally.runs else ["no run has predictions"], line
 
 
-def check_cells(results: Path, given: Args) -> Checked:
+def check_cells(results: Path, args: Args) -> Checked:
     """Train published cells again and compare them within noise."""
     study = sorted(path.name for path in (results / "runs").glob(f"{STUDY}*"))
     usual = [name for name in option_names("experiment") if name not in NOT_PUBLISHED]
     tables = sorted({dataset_of(path) for name in study for path in (results / "runs" / name).glob("*.json")})
-    datasets = given.listed("datasets", [*option_names("dataset"), *tables])
-    experiments = given.listed("experiments", [*usual, *study]) if "experiments" in given else usual
-    models = given.listed("models", option_names("model")) if given.get("models") else [QUICK]
+    datasets = args.names("datasets", [*option_names("dataset"), *tables])
+    experiments = args.names("experiments", [*usual, *study]) if "experiments" in args else usual
+    models = args.names("models", option_names("model")) if args.get("models") else [QUICK]
     cells = published_cells(results, datasets, experiments, models)
-    seed, n = given.count("seed", random.randrange(10**6)), given.count("count", 12)  # noqa: S311 - no secret
+    seed, n = args.count("seed", random.randrange(10**6)), args.count("count", 12)  # noqa: S311 - no secret
     print(f"{min(n, len(cells))} of {len(cells)} published cells, drawn with seed={seed}", flush=True)
-    pairs, wrong = rerun_cells(draw_cells(cells, n, seed), given.count("jobs"), study_again)
-    wrong = {**beyond_noise(pairs), **wrong}
-    decided = {name for name, cell in pairs.items() if cell.decided} | wrong.keys()
-    lines = [f"{name}: {line}" for name, line in wrong.items()]
-    agree = f"{len(decided) - len(wrong)} of {len(decided)} cells agree within noise"
+    pairs, problems = rerun_cells(draw_cells(cells, n, seed), args.count("jobs"), study_rerun)
+    problems = {**beyond_noise(pairs), **problems}
+    decided = {name for name, cell in pairs.items() if cell.decided} | problems.keys()
+    lines = [f"{name}: {line}" for name, line in problems.items()]
+    agree = f"{len(decided) - len(problems)} of {len(decided)} cells agree within noise"
     return lines if decided else ["nothing could be decided"], agree
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_args(argv, KEYS, __doc__, names=("what",))
-        what = check_choice("what", given.get("what", ""), CHECKS)
-        results = Path(given.get("results") or RESULTS)
-        wrong, line = check_scores(results) if what == "scores" else check_cells(results, given)
-        for one in wrong:
-            print(f"DIFFERS {one}", file=sys.stderr)
+        args = parse_args(argv, KEYS, __doc__, names=("what",))
+        what = check_choice("what", args.get("what", ""), CHECKS)
+        results = Path(args.get("results") or RESULTS)
+        problems, line = check_scores(results) if what == "scores" else check_cells(results, args)
+        for problem in problems:
+            print(f"DIFFERS {problem}", file=sys.stderr)
         print(f"{what}: {line}", flush=True)
-        if wrong:
+        if problems:
             raise SystemExit(1)
 
 

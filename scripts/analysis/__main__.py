@@ -25,8 +25,8 @@ ANALYSES = {
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        analysis, given = parse_command(argv, ANALYSES, __doc__)
-        analysis.run(given)
+        analysis, args = parse_command(argv, ANALYSES, __doc__)
+        analysis.run(args)
 
 
 if __name__ == "__main__":

@@ -33,8 +33,8 @@ def draw_partners(queries: Floats, points: Floats, bandwidth: float, level: Floa
     weight = np.exp(-Kernel(bandwidth).excess(distance, nearest[:, None]))
     weight[itself, itself] = 0
     cumulative = np.cumsum(weight, axis=1)
-    at = level * cumulative[:, -1]
-    return np.stack([row.searchsorted(at[:, k], "right") for k, row in enumerate(cumulative)], axis=1)
+    threshold = level * cumulative[:, -1]
+    return np.stack([row.searchsorted(threshold[:, k], "right") for k, row in enumerate(cumulative)], axis=1)
 
 
 def distance_spread(a: Floats, b: Floats, *, others: bool = False) -> float:

@@ -142,8 +142,8 @@ def measure_run(report: Report, out: Path, device: torch.device) -> list[dict[st
     h = predict(lambda _, x: model.features(x), model, loader, report["config"]["train"]["eval_batch_size"])
     several = len(set(train.domain.tolist())) > LARGEST
     rows = []
-    for domains, most in {"all": None, **({f"largest {LARGEST}": LARGEST} if several else {})}.items():
-        divergence = learned_invariance(h, train.y, train.domain, max_domains=most)
+    for domains, limit in {"all": None, **({f"largest {LARGEST}": LARGEST} if several else {})}.items():
+        divergence = learned_invariance(h, train.y, train.domain, max_domains=limit)
         rows.append(
             {name: report[name] for name in ("dataset", "method", "preset", "seed", "run")}
             | {"split": "train", "domains": domains, "components": COMPONENTS, "value": f"{divergence.value:.6g}",
@@ -170,8 +170,8 @@ def invariance_figure(rows: pd.DataFrame, order: Sequence[str]) -> Figure:
     panels, methods = rows.groupby(["dataset", "domains"]), names.in_order(rows["method"], order)
     looks, size = method_looks(methods), (4.2 * panels.ngroups, 1.4 + 0.27 * len(methods))
     figure, axes = new_subplots(1, panels.ngroups, figsize=size, sharey=True)
-    for axis, ((dataset, domains), mine) in zip(axes[0], panels, strict=True):
-        values = {m: column for m in methods if len(column := mine["value"][mine["method"] == m].clip(lower=0))}
+    for axis, ((dataset, domains), panel) in zip(axes[0], panels, strict=True):
+        values = {m: column for m in methods if len(column := panel["value"][panel["method"] == m].clip(lower=0))}
         for method, seeds in values.items():
             row, colour = methods.index(method), looks[method]["color"]
             axis.plot(seeds, [row + 0.2] * len(seeds), ".", color=colour, alpha=0.35)
@@ -179,10 +179,10 @@ def invariance_figure(rows: pd.DataFrame, order: Sequence[str]) -> Figure:
             axis.errorbar(seeds.mean(), row - 0.1, xerr=spread, fmt="D", color=colour, capsize=3, markersize=5)
             if method == methods[0]:
                 axis.axvline(seeds.mean(), color="black", linewidth=0.8, linestyle=":")
-        which = "" if domains == "all" else f", {domains} domains"
+        suffix = "" if domains == "all" else f", {domains} domains"
         counts = "/".join(map(str, sorted(set(map(len, values.values())))))
-        share = f"{100 * mine['valid_fraction'].iloc[0]:.0f} % of the pairs have enough points"
-        axis.set_title(f"{names.dataset_title(dataset)}{which}\n{share}", fontsize=10)
+        share = f"{100 * panel['valid_fraction'].iloc[0]:.0f} % of the pairs have enough points"
+        axis.set_title(f"{names.dataset_title(dataset)}{suffix}\n{share}", fontsize=10)
         axis.set_xlabel(f"mean KL between domains (n = {counts})")
         axis.set_xlim(left=min(0.0, axis.get_xlim()[0]))
         axis.grid(axis="x", alpha=0.3)
@@ -203,16 +203,16 @@ def invariance_figures(results: Path = RESULTS) -> dict[str, Figure]:
     return {f"figures/invariance_{preset}.png": invariance_figure(rows, order) for preset, rows in presets}
 
 
-def run(given: Args) -> None:
+def run(args: Args) -> None:
     """Measure the runs of the datasets that follow the preset."""
-    results, device, preset = results_of(given), pick_device(given.get("device", "auto")), given.get("preset", "paper")
-    datasets = given.get("datasets") or DATASETS
+    results, device, preset = results_of(args), pick_device(args.get("device", "auto")), args.get("preset", "paper")
+    datasets = args.get("datasets") or DATASETS
     cells: list[tuple[Any, ...]] = [(dataset, preset, "") for dataset in datasets.split(",")]
-    make = f"make reproduce-{EXPERIMENT} DATASETS={datasets} PRESET={preset} trains them"
-    about = f"{EXPERIMENT} on {datasets}, preset {preset!r}; {make}"
-    reports = runs_of(given, [EXPERIMENT], lambda r: (r["dataset"], r["preset"], r["options"]) in cells, about)
-    new = [row for report in reports for row in measure_run(report, given.out, device)]
+    command = f"make reproduce-{EXPERIMENT} DATASETS={datasets} PRESET={preset} trains them"
+    about = f"{EXPERIMENT} on {datasets}, preset {preset!r}; {command}"
+    reports = runs_of(args, [EXPERIMENT], lambda r: (r["dataset"], r["preset"], r["options"]) in cells, about)
+    new = [row for report in reports for row in measure_run(report, args.out, device)]
     rows = merge_rows(results / FILE, new, *ORDER, "seed")
     rows.sort(key=lambda r: ([str(r[c]) for c in ORDER], int(r["seed"])))
-    write_analysis(given, {FILE: to_csv(rows, INVARIANCE_COLUMNS)})
-    write_analysis(given, figures=invariance_figures(results))
+    write_analysis(args, {FILE: to_csv(rows, INVARIANCE_COLUMNS)})
+    write_analysis(args, figures=invariance_figures(results))

@@ -71,10 +71,10 @@ def partner_candidates(pool: Pool, anchor: int, angles: Sequence[float], groups:
     """
     chosen = [anchor]
     for k, angle in enumerate(angles):
-        for several in groups:
-            free = np.setdiff1d(np.flatnonzero(pool.group == several[k % len(several)]), chosen)
-            away = np.abs(pool.degrees[free] - pool.degrees[anchor] - angle)
-            chosen.append(int(free[np.argmin(away)]))
+        for candidates in groups:
+            free = np.setdiff1d(np.flatnonzero(pool.group == candidates[k % len(candidates)]), chosen)
+            distance = np.abs(pool.degrees[free] - pool.degrees[anchor] - angle)
+            chosen.append(int(free[np.argmin(distance)]))
     return np.array(sorted(chosen[1:], key=lambda row: pool.degrees[row]))
 
 
@@ -92,8 +92,8 @@ def pairs_figure(pool: Pool, groups: Sequence[Sequence[int]]) -> Figure:
         axis = figure.add_subplot(grid[0, column])
         axis.imshow(pool.images[row], cmap="gray", vmin=0, vmax=1)
         axis.set(xticks=[], yticks=[])
-        kind = "anchor" if row == anchor else "same" if same[row] else "other"
-        axis.set_title(f"{kind}, {pool.degrees[row]:.0f}°", fontsize=9)
+        label = "anchor" if row == anchor else "same" if same[row] else "other"
+        axis.set_title(f"{label}, {pool.degrees[row]:.0f}°", fontsize=9)
     probabilities = {title: sampler.probabilities(anchor) for title, sampler in samplers.items()}
     shares = {title: row[candidates] / row[candidates].sum() for title, row in probabilities.items()}
     top = 1.05 * max(values.max() for values in shares.values())
@@ -104,9 +104,9 @@ def pairs_figure(pool: Pool, groups: Sequence[Sequence[int]]) -> Figure:
         axis.set(xlim=(-0.5, n - 0.5), ylim=(0, top), xticks=[])
         axis.yaxis.set_major_locator(MaxNLocator(2))
         row[anchor] = 0  # means are over the others
-        away, gap = (row @ values / row.sum() for values in (~same, np.abs(pool.degrees - pool.degrees[anchor])))
+        other_share, gap = (row @ values / row.sum() for values in (~same, np.abs(pool.degrees - pool.degrees[anchor])))
         axis.set_title(
-            f"{title}; over all {len(pool.y)}: {100 * away:.0f} % of the probability is of another {pool.kind}, "
+            f"{title}; over all {len(pool.y)}: {100 * other_share:.0f} % of the probability is of another {pool.kind}, "
             f"partners are {gap:.0f}° away on average",
             fontsize=9, loc="left",
         )  # fmt: skip
@@ -144,8 +144,8 @@ def image_mosaic(split: Split, angles: np.ndarray) -> np.ndarray:
 
     They are in the split's order.
     """
-    away = np.abs(split.y[:, 0].numpy() - angles[:, None])
-    rows = np.sort(np.argsort(away, axis=1, kind="stable")[:, :IMAGES_PER_ANGLE], axis=1)
+    distance = np.abs(split.y[:, 0].numpy() - angles[:, None])
+    rows = np.sort(np.argsort(distance, axis=1, kind="stable")[:, :IMAGES_PER_ANGLE], axis=1)
     images = split.x[torch.from_numpy(rows.T.reshape(-1))]
     grid = images.reshape(IMAGES_PER_ANGLE, len(angles), *images.shape[1:]).permute(0, 3, 1, 4, 2)
     return grid.flatten(2, 3).flatten(0, 1).clamp(0, 1).numpy()
@@ -177,9 +177,9 @@ def colours_figure(data: RegressionData) -> Figure:
     return figure
 
 
-def run(given: Args) -> None:
+def run(args: Args) -> None:
     """Draw the pictures, those of RCF-MNIST first."""
     data = dataset_class("rcf_mnist")(scaling="unit").load(0)  # type: ignore[call-arg]
     pairs = pairs_figure(colour_pool(data.train), [[0], [1]])
-    write_analysis(given, figures={"figures/rcf_mnist.png": colours_figure(data), "figures/pairs_rcf_mnist.png": pairs})
-    write_analysis(given, figures={"figures/pairs_objects.png": draw_objects()})
+    write_analysis(args, figures={"figures/rcf_mnist.png": colours_figure(data), "figures/pairs_rcf_mnist.png": pairs})
+    write_analysis(args, figures={"figures/pairs_objects.png": draw_objects()})

@@ -30,7 +30,7 @@ KEYS = {
 
 
 def runs_of(
-    given: Args, experiments: Sequence[str], wanted: Callable[[Report], bool], about: str
+    args: Args, experiments: Sequence[str], wanted: Callable[[Report], bool], about: str
 ) -> list[dict[str, Any]]:
     """Return the finished runs to analyse, the better layer of each method chosen: rows with what their cells share.
 
@@ -38,12 +38,12 @@ def runs_of(
         InputError: there is none `about` which the analysis is, or runs of uncommitted code or on synthetic data
             would enter results/.
     """
-    every = choose_variants(frame_of(report for e in experiments for report in load_reports(given.out / "runs" / e)))
-    whole = [{**run["shared"], **run} for run in every.to_dict("records")]
-    reports = [r for r in whole if r["experiment"] in experiments and wanted(r)]
+    runs = choose_variants(frame_of(report for e in experiments for report in load_reports(args.out / "runs" / e)))
+    rows = [{**run["shared"], **run} for run in runs.to_dict("records")]
+    reports = [r for r in rows if r["experiment"] in experiments and wanted(r)]
     if not reports:
-        raise InputError(f"out {given.out} holds no finished run of {about}")
-    if "results" in given:
+        raise InputError(f"out {args.out} holds no finished run of {about}")
+    if "results" in args:
         return reports
     try:
         check_committed({str(report["run"]): report for report in reports})
@@ -62,9 +62,9 @@ def dataset_of(config: Mapping[str, Any], **changes: Any) -> Dataset:
     return dataset
 
 
-def results_of(given: Args) -> Path:
+def results_of(args: Args) -> Path:
     """Return the folder that an analysis writes into: `results=`, else the project's."""
-    return Path(given.get("results", RESULTS))
+    return Path(args.get("results", RESULTS))
 
 
 def merge_rows(path: Path, new: Sequence[Report], *keys: str) -> list[Report]:
@@ -74,10 +74,10 @@ def merge_rows(path: Path, new: Sequence[Report], *keys: str) -> list[Report]:
 
 
 def write_analysis(
-    given: Args, texts: Mapping[str, str] | None = None, figures: Mapping[str, Figure] | None = None
+    args: Args, texts: Mapping[str, str] | None = None, figures: Mapping[str, Figure] | None = None
 ) -> None:
     """Write numbers and tables, then pictures, by their paths below `results=`, and print where they are."""
-    results = results_of(given)
+    results = results_of(args)
     for name, text in (texts or {}).items():
         write_atomically(results / name, text)
         print(text if name.endswith(".md") else f"numbers: {results / name}")

@@ -147,15 +147,15 @@ class Theorem2:
         scale, rate = rng.uniform(0.5, 1.5), rng.uniform(0.3, 0.6)
         query, support, tested = (index_rows(k, self.p, rng, scale, rate) for k in (size, size, test))
         level, lam = rng.random((COPIES, size)), rng.beta(ALPHA, ALPHA, (COPIES, size))
-        rows, same = {}, {}
+        rows, same_cluster = {}, {}
         for method in methods:
             if method == "erm":
                 rows[method] = np.concatenate([query.x, support.x]), np.concatenate([query.y, support.y])
                 continue
             partner = _chosen_partners(method, query[:2], support[:2], self.bandwidth, level)
             rows[method] = mixed_sample(query[:2], support[:2], partner, lam)
-            same[method] = float(np.mean(support.cluster[partner] == query.cluster))
-        return rows, tested, same
+            same_cluster[method] = float(np.mean(support.cluster[partner] == query.cluster))
+        return rows, tested, same_cluster
 
     def run(self, seed: int, methods: Sequence[str] = METHODS) -> list[Finding]:
         """Return errors on new tasks of a seed, cos(theta_hat, theta) and the share of pairs of one cluster."""
@@ -211,14 +211,14 @@ class Theorem3:
         """Return ||theta_hat - theta||^2, the error in the test domain and the share of true partners."""
         first, second, theta = self.rows(seed)
         p1 = self.invariant
-        away = np.abs(first[1][:, None] - second[1])
-        paired = away.diagonal().copy()
-        np.fill_diagonal(away, np.inf)
-        bandwidth = self.bandwidth * float(np.median(away.min(axis=1)))
-        bound = float(away.min()) / np.sqrt(np.log(self.n**2 / p1))
+        distance = np.abs(first[1][:, None] - second[1])
+        paired = distance.diagonal().copy()
+        np.fill_diagonal(distance, np.inf)
+        bandwidth = self.bandwidth * float(np.median(distance.min(axis=1)))
+        bound = float(distance.min()) / np.sqrt(np.log(self.n**2 / p1))
         level = named_stream(seed, "partners").random((1, self.n))
         half = np.full((1, self.n), 0.5)
-        findings = [Finding("", "", "gap", float(away.min() / paired.max()) if paired.max() else np.inf)]
+        findings = [Finding("", "", "gap", float(distance.min() / paired.max()) if paired.max() else np.inf)]
         for method in methods:
             x, y = first
             if method == "erm":

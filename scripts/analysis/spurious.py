@@ -54,9 +54,9 @@ def score_runs(reports: Sequence[Report], out: Path, device: torch.device) -> li
             images, size = test.x[torch.arange(len(test))], report["config"]["train"]["eval_batch_size"]
             prediction = run.predict(images, size, scaled=True)
             scores[colour] = METRICS[METRIC].score(prediction, test.y).item()
-        again, recorded = scores[config["test_color"]], report[f"test_{METRIC}"]
-        if not math.isclose(again, recorded, rel_tol=0.01):
-            raise InputError(f"run {report['run']} was recorded with {METRIC} {recorded:.4f}, but has {again:.4f} here")
+        score, recorded = scores[config["test_color"]], report[f"test_{METRIC}"]
+        if not math.isclose(score, recorded, rel_tol=0.01):
+            raise InputError(f"run {report['run']} was recorded with {METRIC} {recorded:.4f}, but has {score:.4f} here")
         rows.append(
             {"preset": report["preset"], "ratio": config["ratio"], "epochs": report["epochs"], "seed": report["seed"],
              **{c: f"{v:.6g}" for c, v in scores.items()}, "notes": "; ".join(report["notes"]), "run": report["run"]}
@@ -86,10 +86,10 @@ def spurious_table(rows: pd.DataFrame, preset: str) -> str:
     )
     head = ["ratio", "epochs", "n", *(c for side in ("w/o", "w/") for c in (f"{side} shift, ours", "paper", "diff"))]
     body = []
-    for (ratio, epochs), mine in rows.groupby(["ratio", "epochs"]):
-        line = [f"{ratio:g}", str(epochs), str(len(mine))]
+    for (ratio, epochs), ratio_rows in rows.groupby(["ratio", "epochs"]):
+        line = [f"{ratio:g}", str(epochs), str(len(ratio_rows))]
         for colour, setting in COLOURS.items():
-            cell = Score(summarise_values(mine[colour].tolist()), paper[setting] if ratio == standard else None)
+            cell = Score(summarise_values(ratio_rows[colour].tolist()), paper[setting] if ratio == standard else None)
             line += [summary_text(cell.ours, 3), summary_text(cell.paper, 3), cell.difference_text]
         body.append(line)
     cell_title = f"{names.dataset_title(DATASET)}, {names.method_title(METHOD)}"
@@ -99,13 +99,13 @@ def spurious_table(rows: pd.DataFrame, preset: str) -> str:
     return markdown_page(*parts, f"`make reproduce-table-spurious PRESET={preset}` makes this page.")
 
 
-def run(given: Args) -> None:
+def run(args: Args) -> None:
     """Score all finished runs of a preset, which may have another ratio and other epochs than it."""
-    results, preset, device = results_of(given), given.get("preset", "paper"), given.get("device", "auto")
+    results, preset, device = results_of(args), args.get("preset", "paper"), args.get("device", "auto")
     cell = DATASET, METHOD, preset
     about = f"{METHOD} on {DATASET}, preset {preset!r}; make reproduce-table-spurious PRESET={preset}"
-    reports = runs_of(given, [MAIN, TABLE], lambda r: (r["dataset"], r["method"], r["preset"]) == cell
+    reports = runs_of(args, [MAIN, TABLE], lambda r: (r["dataset"], r["method"], r["preset"]) == cell
                       and option_words(r["options"]).keys() <= MAY_DIFFER, about)  # fmt: skip
-    rows = merge_rows(results / FILE, score_runs(reports, given.out, pick_device(device)), *SPURIOUS_COLUMNS[:4])
-    write_analysis(given, {FILE: to_csv(sorted(rows, key=lambda r: r["run"]), SPURIOUS_COLUMNS)})
-    write_analysis(given, render_tables(results))
+    rows = merge_rows(results / FILE, score_runs(reports, args.out, pick_device(device)), *SPURIOUS_COLUMNS[:4])
+    write_analysis(args, {FILE: to_csv(sorted(rows, key=lambda r: r["run"]), SPURIOUS_COLUMNS)})
+    write_analysis(args, render_tables(results))

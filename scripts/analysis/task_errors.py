@@ -50,8 +50,8 @@ def score_runs(reports: Sequence[Report], out: Path) -> pd.DataFrame:
             "object": [objects[int(domain)] for domain in data.test.domain], CONSTANT: constant,
         }  # fmt: skip
         for report in group:
-            one = RunFolder(out / "runs" / report["run"]).predictions()["test"]
-            columns[report["method"]] = _error_digits(one.target, one.prediction[""])
+            predictions = RunFolder(out / "runs" / report["run"]).predictions()["test"]
+            columns[report["method"]] = _error_digits(predictions.target, predictions.prediction[""])
         frames.append(pd.DataFrame(columns))
     frame = pd.concat(frames)
     return frame[[*TASK_KEY, *methods_of(frame)]]
@@ -124,14 +124,14 @@ def render_tables(results: Path = RESULTS) -> dict[str, str]:
     }
 
 
-def run(given: Args) -> None:
+def run(args: Args) -> None:
     """Measure the runs of each dataset and preset, then render all tables."""
-    results, preset = results_of(given), given.get("preset", "")
+    results, preset = results_of(args), args.get("preset", "")
     about = f"{EXPERIMENT}{f', preset {preset!r}' if preset else ''}; make reproduce-{EXPERIMENT}"
-    reports = runs_of(given, [EXPERIMENT], lambda r: not r["options"] and preset in ("", r["preset"]), about)
+    reports = runs_of(args, [EXPERIMENT], lambda r: not r["options"] and preset in ("", r["preset"]), about)
     reports.sort(key=lambda r: (r["dataset"], r["preset"]))
-    for (dataset, of), group in groupby(reports, key=lambda r: (r["dataset"], r["preset"])):
-        name = f"{FOLDER}/{dataset}_{of}.csv"
-        frame = score_runs(list(group), given.out)
-        write_analysis(given, {name: frame.to_csv(index=False, lineterminator="\n")})
-    write_analysis(given, render_tables(results))
+    for (dataset, run_preset), group in groupby(reports, key=lambda r: (r["dataset"], r["preset"])):
+        name = f"{FOLDER}/{dataset}_{run_preset}.csv"
+        frame = score_runs(list(group), args.out)
+        write_analysis(args, {name: frame.to_csv(index=False, lineterminator="\n")})
+    write_analysis(args, render_tables(results))

@@ -46,12 +46,12 @@ class Setting:
 
     def rows(self, seed: int) -> list[dict[str, Any]]:
         """Return the rows of a seed."""
-        given, rows = self.simulation, []
-        for finding in given.run(seed, *([self.methods] if self.methods else [])):
+        simulation, rows = self.simulation, []
+        for finding in simulation.run(seed, *([self.methods] if self.methods else [])):
             if self.methods and not finding.method:  # a quantity of no method is the base's, too
                 continue
-            bandwidth = f"{given.bandwidth:.3g}" if finding.method.startswith("cmixup") else ""
-            about = (self.theorem, self.name, given.n, given.p)
+            bandwidth = f"{simulation.bandwidth:.3g}" if finding.method.startswith("cmixup") else ""
+            about = (self.theorem, self.name, simulation.n, simulation.p)
             line = (*about, bandwidth, finding.method, finding.theta, seed, finding.metric)
             rows.append(dict(zip(COLUMNS, (*line, f"{finding.value:.5g}"), strict=True)))
         return rows
@@ -69,16 +69,16 @@ def all_settings() -> Iterator[Setting]:
         yield Setting(f"noise {noise:g}", 3, Theorem3(noise=noise))
 
 
-def run(given: Args) -> None:
+def run(args: Args) -> None:
     """Simulate every point of the grid for the seeds."""
-    seeds, results = parse_seeds(given.get("seeds", 20)), results_of(given)
+    seeds, results = parse_seeds(args.get("seeds", 20)), results_of(args)
     if len(seeds) < 2:
-        raise InputError(f"seeds must be 2 or more, since differences need intervals, got {given['seeds']!r}")
+        raise InputError(f"seeds must be 2 or more, since differences need intervals, got {args['seeds']!r}")
     rows, start = [], time.monotonic()
     for setting in all_settings():
         rows += [row for seed in seeds for row in setting.rows(seed)]
         where = f"Theorem {setting.theorem}, {setting.name}: {setting.simulation}"
         print(f"{time.monotonic() - start:4.0f} s  {where}", file=sys.stderr)
-    write_analysis(given, {FILE: to_csv(rows, COLUMNS)})
+    write_analysis(args, {FILE: to_csv(rows, COLUMNS)})
     print(answer_table(read_numbers(results)))
-    write_analysis(given, figures=theory_figures(results))
+    write_analysis(args, figures=theory_figures(results))

@@ -25,9 +25,9 @@ BENCHMARKS = {"train": train, "sampling": sampling, "estimators": estimators}
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        benchmark, given = parse_command(argv, BENCHMARKS, __doc__)
+        benchmark, args = parse_command(argv, BENCHMARKS, __doc__)
         torch.set_num_threads(1)
-        benchmark.run(given)
+        benchmark.run(args)
 
 
 if __name__ == "__main__":

@@ -32,17 +32,17 @@ def stored_rows(name: str) -> list[dict[str, str]]:
     return read_csv(RESULTS / "benchmarks" / f"{name}.csv")
 
 
-def store_rows(given: Args, name: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
+def store_rows(args: Args, name: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
     """Write results/benchmarks/NAME.csv and, into machines.json, the machine; only print the rows if `short=1`."""
     text = to_csv(rows, columns)
-    if given.switch("short"):
+    if args.switch("short"):
         print(text)
         return
-    where = run_environment(torch.device("cpu"))
-    versions = ", ".join(f"{package} {version}" for package, version in where["versions"].items())
+    environment = run_environment(torch.device("cpu"))
+    versions = ", ".join(f"{package} {version}" for package, version in environment["versions"].items())
     system = f"{platform.system()} {platform.machine()}"
     machines = json.loads((RESULTS / "benchmarks" / MACHINES).read_text())
-    machines[name] = ", ".join(filter(None, (where["device"], system, versions)))
+    machines[name] = ", ".join(filter(None, (environment["device"], system, versions)))
     write_atomically(RESULTS / "benchmarks" / f"{name}.csv", text)
     write_atomically(RESULTS / "benchmarks" / MACHINES, json.dumps(machines, indent=1) + "\n")
 

@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from scripts.bench.clock import ESTIMATORS, SHORT, measured_seconds, store_rows, stored_rows, with_machine
-from scripts.bench.tables import PART_OF, PARTS, categories_as_text, table_halves, without_gaps
+from scripts.bench.tables import PART_OF, PARTS, categories_as_text, split_table, without_gaps
 from scripts.config.arguments import Args
 from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
@@ -71,15 +71,15 @@ def _catboost(model: str, x: pd.DataFrame, seed: int) -> Any:
 
     These are compared on a fifth of the rows; the winner is fitted again to all.
     """
-    kind = importlib.import_module(BASE).CatBoostRegressor
-    one = kind(random_state=seed, cat_features=tuple(x.select_dtypes("category")) or None, **CATBOOST)
+    catboost = importlib.import_module(BASE).CatBoostRegressor
+    trees = catboost(random_state=seed, cat_features=tuple(x.select_dtypes("category")) or None, **CATBOOST)
     if model == "catboost_5":
-        one = VotingRegressor([(f"seed{k}", clone(one).set_params(random_state=5 * seed + k)) for k in range(5)])
+        trees = VotingRegressor([(f"seed{k}", clone(trees).set_params(random_state=5 * seed + k)) for k in range(5)])
     elif model == "catboost_tuned":
         split = ShuffleSplit(1, test_size=0.2, random_state=seed)
         score = "neg_root_mean_squared_error"
-        one = RandomizedSearchCV(one, TRIED, n_iter=20, cv=split, scoring=score, random_state=seed)
-    return make_pipeline(FunctionTransformer(categories_as_text), one)
+        trees = RandomizedSearchCV(trees, TRIED, n_iter=20, cv=split, scoring=score, random_state=seed)
+    return make_pipeline(FunctionTransformer(categories_as_text), trees)
 
 
 def score_model(name: str, split: int, model: str) -> dict[str, Any]:
@@ -88,13 +88,13 @@ def score_model(name: str, split: int, model: str) -> dict[str, Any]:
     The error is the test RMSE in standard deviations, its log the mean over outputs. Of TabularRegressor the row also
     says whether it mixes, how many test labels its intervals hold, and how wide they are.
     """
-    x, y, test, target = table_halves(name, split)
-    module, kind, options = MODELS[model]
+    x, y, test, target = split_table(name, split)
+    module, class_name, options = MODELS[model]
     if module == BASE:
         estimator = _catboost(model, x, split)
     else:
         blend = {"blend": _catboost(BASE, x, split)} if options.get("blend") == BASE else {}
-        estimator = getattr(importlib.import_module(module), kind)(random_state=split, **options | blend)
+        estimator = getattr(importlib.import_module(module), class_name)(random_state=split, **options | blend)
     if module == "pytabkit":
         x, test = without_gaps(x, test)
     if module != "cmixup.sklearn" and y.shape[1] > 1:
@@ -105,11 +105,11 @@ def score_model(name: str, split: int, model: str) -> dict[str, Any]:
     log_error = float(np.log(errors / target.std(axis=0)).mean())
     package = module.partition(".")[0]
     version = getattr(importlib.import_module(package), "__version__", "") or importlib.metadata.version(package)
-    more: tuple[Any, ...] = ("", "", "")
+    extra: tuple[Any, ...] = ("", "", "")
     if model == "tabular":
         intervals = estimator.predict_interval(test, COVERAGE)
-        more = (int(estimator.bandwidth_ > 0), *interval_coverage(intervals, target))
-    values = (PART_OF[name], name, split, model, round(log_error, 5), "", round(seconds, 2), version, *more)
+        extra = (int(estimator.bandwidth_ > 0), *interval_coverage(intervals, target))
+    values = (PART_OF[name], name, split, model, round(log_error, 5), "", round(seconds, 2), version, *extra)
     return {column: str(value) for column, value in zip(COLUMNS, values, strict=True)}
 
 
@@ -120,19 +120,19 @@ def interval_coverage(ends: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     return round(float(((low <= y) & (y <= high)).mean()), 4), round(float(width.mean()), 4)
 
 
-def run(given: Args) -> None:
+def run(args: Args) -> None:
     """Fit the models that are installed on each table and split in turn, and store each table's rows as they come.
 
     A table and split whose models are all recorded is not fitted again, so that a run that was stopped goes on;
     of others all models are, so that their seconds are of one time and machine.
     """
-    short = given.switch("short")
-    parts = given.listed("tables", tuple(PARTS)) if "tables" in given else tuple(PARTS)[:2]
+    short = args.switch("short")
+    parts = args.names("tables", tuple(PARTS)) if "tables" in args else tuple(PARTS)[:2]
     tables = [table for part in parts for table in PARTS[part]][: 1 if short else None]
-    splits = given.listed("splits", tuple(map(str, range(SPLITS))))[: 1 if short else None]
+    splits = args.names("splits", tuple(map(str, range(SPLITS))))[: 1 if short else None]
     rows = {} if short else {(r["table"], r["split"], r["model"]): r for r in stored_rows("estimators")}
     models = []
-    for model in given.listed("models", tuple(MODELS)):
+    for model in args.names("models", tuple(MODELS)):
         package, _, options = MODELS[model]
         if not importlib.util.find_spec(package):
             print(f"{model} is skipped: {package} is not installed")
@@ -147,7 +147,7 @@ def run(given: Args) -> None:
             for row in (row for key, row in rows.items() if key[:2] == (name, split)):
                 row["behind"] = f"{float(row['log_error']) - float(base['log_error']):.5f}"
         if missing:
-            store_rows(given, "estimators", rows.values(), COLUMNS)
+            store_rows(args, "estimators", rows.values(), COLUMNS)
 
 
 #: The tables of estimators.csv by their column `part`; seconds are of the first that a model has.
@@ -169,8 +169,8 @@ def error_table(rows: Sequence[Mapping[str, str]]) -> str:
             gaps = group[group["part"] == part].groupby("table")["behind"].mean()
             d = clustered_interval([100 * gap for gap in gaps], range(len(gaps))) if len(gaps) else None
             d = d or Interval(100 * gaps.mean(), math.nan, math.nan, 1)
-            below = f"{d.mean:+.1f} [{d.low:+.1f}, {d.high:+.1f}], {(gaps < 0).sum()} of {len(gaps)}"
-            line.append(below if len(gaps) else "—")
+            cell = f"{d.mean:+.1f} [{d.low:+.1f}, {d.high:+.1f}], {(gaps < 0).sum()} of {len(gaps)}"
+            line.append(cell if len(gaps) else "—")
         first = min(group["part"], key=parts.index)
         seconds = group[group["part"] == first].set_index(["table", "split"])["seconds"]
         body.append([*line, *(f"{v:.1f}" for v in (seconds.median(), seconds.max(), (seconds / of_base).median()))])
@@ -182,11 +182,11 @@ def scale_table(rows: Sequence[Mapping[str, str]]) -> str:
     """Return the table of large tables: errors beside the base's, seconds and memory of fits."""
     frame, body = pd.DataFrame(rows).set_index(["name", "model"]).astype(float), []
     for name in dict.fromkeys(frame.index.get_level_values("name")):
-        of, behind = frame.loc[name], 100 * (frame.loc[name, "log_error"] - frame.loc[(name, BASE), "log_error"])
+        fits, behind = frame.loc[name], 100 * (frame.loc[name, "log_error"] - frame.loc[(name, BASE), "log_error"])
         errors = [f"{behind[m]:+.1f}" if m in behind else "" for m in ("tabular", "realmlp", "xgboost")]
-        seconds = " / ".join(f"{of['seconds'].get(m, math.nan):.0f}" for m in ("tabular", BASE, "realmlp"))
-        memory = " / ".join(f"{of['megabytes'][m] / 1000:.1f}" for m in ("tabular", BASE))
-        size = f"{of['rows'][BASE]:,.0f} x {of['columns'][BASE]:.0f}"
+        seconds = " / ".join(f"{fits['seconds'].get(m, math.nan):.0f}" for m in ("tabular", BASE, "realmlp"))
+        memory = " / ".join(f"{fits['megabytes'][m] / 1000:.1f}" for m in ("tabular", BASE))
+        size = f"{fits['rows'][BASE]:,.0f} x {fits['columns'][BASE]:.0f}"
         body.append([f"{name}, {size}", *errors, seconds.replace("nan", "-"), memory])
     head = ["rows x columns", f"log error minus {BASE}'s, x 100: tabular", "realmlp", "xgboost",
             f"fit, s: tabular / {BASE} / realmlp", f"memory, GB: tabular / {BASE}"]  # fmt: skip

@@ -36,17 +36,17 @@ KEYS = SHORT
 COLUMNS = {"setup_s": "set-up, s", "epoch_s": "epoch, s", "ns_per_draw": "ns a draw", "peak_mb": "peak, MB"}
 
 
-def run(given: Args) -> None:
+def run(args: Args) -> None:
     """Measure all cases, the largest in about 3 GB; each has a process of its own, whose memory is measured."""
     rows = []
     os.environ |= ONE_THREAD
-    for case in list_cases(1000 if given.switch("short") else 10**8):
+    for case in list_cases(1000 if args.switch("short") else 10**8):
         print(f"{case['case']}: {case.get('method', 'auto')}", file=sys.stderr)
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
             rows.append({**case, **process.submit(run_case, case).result()})
     columns = list(dict.fromkeys(key for row in rows for key in row))
     rounded = [{k: f"{v:.5g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows]
-    store_rows(given, "sampling", rounded, columns)
+    store_rows(args, "sampling", rounded, columns)
 
 
 def list_cases(largest: int) -> list[dict[str, Any]]:
@@ -84,18 +84,18 @@ def run_case(case: dict[str, Any]) -> dict[str, Any]:
     """Measure one case in this process: first memory, on a cold start, then times."""
     labels, bandwidth = make_labels(case["kind"], case.get("n", 0))
     options = {"method": case.get("method", "auto"), "memory_budget": case.get("budget", DEFAULT_BUDGET_BYTES)}
-    way: Any = Original if case.get("method") == ORIGINAL else partial(PartnerSampler, **options)
+    make_sampler: Any = Original if case.get("method") == ORIGINAL else partial(PartnerSampler, **options)
     rng, n = np.random.default_rng(1), len(labels)
-    way(labels[:64], bandwidth).epoch(rng)  # load everything before memory is counted
+    make_sampler(labels[:64], bandwidth).epoch(rng)  # load everything before memory is counted
     base = peak_bytes(reset=True)
     start = time.perf_counter()
-    sampler = way(labels, bandwidth)
+    sampler = make_sampler(labels, bandwidth)
     setup = time.perf_counter() - start
     sampler.epoch(rng)
     peak = peak_bytes() - base
     epoch = call_seconds(lambda: sampler.epoch(rng))
     if setup < 2:
-        setup = call_seconds(lambda: way(labels, bandwidth))
+        setup = call_seconds(lambda: make_sampler(labels, bandwidth))
     return {
         "n": n, "d": 1 if labels.ndim == 1 else labels.shape[1], "bandwidth": bandwidth, "used": sampler.method,
         "setup_s": setup, "epoch_s": epoch, "ns_per_draw": epoch / n * 1e9, "peak_mb": peak / 1e6,

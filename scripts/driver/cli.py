@@ -97,11 +97,11 @@ def guarded_job(job: Callable[[], float]) -> float:
         if os.environ.get("CMIXUP_TRACEBACK") or isinstance(error, BrokenPipeError):
             raise
         hydra = HydraConfig.get()
-        kind = "" if isinstance(error, USER_ERRORS) else f"{type(error).__name__}: "
-        what = kind + " ".join(as_typed(str(error)).split())
-        line = f"{as_typed(' '.join(hydra.overrides.task))}: {what}"
-        more = "\n" + traceback.format_exc() if kind else ""
-        write_atomically(Path(hydra.sweep.dir) / FAILED / f"{int(hydra.job.num):06d}.txt", f"{line}\n{more}")
+        prefix = "" if isinstance(error, USER_ERRORS) else f"{type(error).__name__}: "
+        message = prefix + " ".join(as_typed(str(error)).split())
+        line = f"{as_typed(' '.join(hydra.overrides.task))}: {message}"
+        details = "\n" + traceback.format_exc() if prefix else ""
+        write_atomically(Path(hydra.sweep.dir) / FAILED / f"{int(hydra.job.num):06d}.txt", f"{line}\n{details}")
         print(f"failed: {line}", file=sys.stderr)
         return -math.inf if hydra.sweeper.get("direction") == "maximize" else math.inf
 

@@ -48,8 +48,8 @@ def execute_together(jobs: Sequence[Job], on_epoch: EpochCallback = lambda *_: N
         Diverged: after the other seeds are written, naming those that failed, and where.
     """
     jobs = [job for job in jobs if job.pending]
-    wanted = [(job, number, seed) for number, job in enumerate(jobs) for seed in job.pending]
-    left = {job.run_folder(seed).relative_to(job.out).as_posix(): (number, seed) for job, number, seed in wanted}
+    pending_seeds = [(job, number, seed) for number, job in enumerate(jobs) for seed in job.pending]
+    left = {job.run_folder(seed).relative_to(job.out).as_posix(): (number, seed) for job, number, seed in pending_seeds}
     written, failures = list[Path](), dict[Path, list[str]]()
     for job in jobs:
         job.pending.clear()
@@ -61,12 +61,12 @@ def execute_together(jobs: Sequence[Job], on_epoch: EpochCallback = lambda *_: N
             for number, seed in (left.pop(name) for name in taken):
                 job = jobs[number]
                 folder = RunFolder(job.run_folder(seed))
-                asked = job.config["rerun"] and not waiting
-                if not asked and folder.is_done(job.dataset):  # another process has trained it meanwhile
+                rerun = job.config["rerun"] and not waiting
+                if not rerun and folder.is_done(job.dataset):  # another process has trained it meanwhile
                     continue
-                if not asked and (folder.path / DONE).is_file():
-                    why = folder.damage() or f"the table has changed since {folder.path} was trained"
-                    print(f"{why}: it is trained again", file=sys.stderr)
+                if not rerun and (folder.path / DONE).is_file():
+                    reason = folder.damage() or f"the table has changed since {folder.path} was trained"
+                    print(f"{reason}: it is trained again", file=sys.stderr)
                 job.pending.append(seed)
                 claimed[number].pending.append(seed)
             claimed = [job for job in claimed if job.pending]
@@ -100,16 +100,16 @@ def _train_claimed(jobs: Sequence[Job], on_epoch: EpochCallback) -> list[tuple[J
         for folder, config in zip(folders, configs, strict=True):
             folder.begin(config)
 
-        def hear(epoch: int, rows: list[dict[str, float]], listening: Sequence[WandbLogger] = loggers) -> None:
-            for logger, row in [one for one in zip(listening, rows, strict=False) if one[1].get("epoch") == epoch]:
+        def log_epoch(epoch: int, rows: list[dict[str, float]], listening: Sequence[WandbLogger] = loggers) -> None:
+            for logger, row in [pair for pair in zip(listening, rows, strict=False) if pair[1].get("epoch") == epoch]:
                 logger.epoch(epoch, row)
             on_epoch(epoch, rows)
 
-        results = stack.train(hear)
+        results = stack.train(log_epoch)
         for (job, _), config, run, folder, result in zip(members, configs, stack.runs, folders, results, strict=True):
             report = make_report(members, job, config, run, result) | made_by
-            more: Any = {} if result.failure else run_files(config, run, result)
-            folder.write(config, report, result.history, **more)
+            files: Any = {} if result.failure else run_files(config, run, result)
+            folder.write(config, report, result.history, **files)
         finish_stack(first.out, [f.path for f, result in zip(folders, results, strict=True) if not result.failure])
         for logger, folder, run in zip(loggers, folders, stack.runs, strict=False):
             logger.finish(folder, run.data.test.x)
@@ -168,8 +168,8 @@ def job_checkpoints(job: Job, made_by: Mapping[str, Any]) -> Checkpoints:
     key = json.dumps({group: job.config[group] for group in (*GROUPS, "train")}, sort_keys=True)
     commit = f"{made_by['commit']}{' with changes' if made_by['dirty'] else ''}"
     origin = {"commit": commit, "torch": str(torch.__version__)}
-    goes_on = job.config["resume"] == "any"
-    return Checkpoints(job.run_folder, job.config["checkpoint_every"], key, origin, goes_on)
+    any_origin = job.config["resume"] == "any"
+    return Checkpoints(job.run_folder, job.config["checkpoint_every"], key, origin, any_origin)
 
 
 def make_report(
@@ -185,14 +185,14 @@ def make_report(
     data, seed = run.data, run.streams.seed
     words = {name: value for name, value in result.diagnostics.items() if isinstance(value, str)}
     numbers = {name: value for name, value in result.diagnostics.items() if name not in words}
-    nothing = ""
+    no_learning = ""
     if not result.failure:  # the training labels' mean predicts every row alike, so its correlation is 0
         metric, val = metric_of(data.selection), data.val
         constant = data.train.y.double().nanmean(dim=0).to(val.y.dtype).expand_as(val.y)
         both = (result.predictions["val"][""], constant)
-        reached, mean = (score(data.selection, one, val.y, val.domain) for one in both)
+        reached, mean = (score(data.selection, prediction, val.y, val.domain) for prediction in both)
         if bool(mean.isfinite()) and not bool(metric.better(reached, mean)):
-            nothing = (
+            no_learning = (
                 f"learned nothing: val {data.selection} {float(reached):.4g} is no better than {float(mean):.4g}, "
                 "that of the training labels' mean"
             )
@@ -205,14 +205,14 @@ def make_report(
         "bandwidth": numbers.get("bandwidth"), "alpha": method.get("alpha"), "options": job.options, "seed": seed,
         "status": "failed" if failure else "done", "failure": failure,
         "run": job.run_folder(seed).relative_to(job.out / "runs").as_posix(), "scores": result.scores,
-        "facts": numbers | ({LEARNED_NOTHING: 1.0} if nothing else {}), "verdict": words.get("verdict", ""),
-        "learned_nothing": nothing,
+        "facts": numbers | ({LEARNED_NOTHING: 1.0} if no_learning else {}), "verdict": words.get("verdict", ""),
+        "learned_nothing": no_learning,
         "selection": LOSSES[train.get("loss", SQUARED.name)].selection or data.selection,
         "selection_rule": SELECTION_RULES[train.get("select", "best")], "best_epoch": result.best_epoch,
         "epochs": train["epochs"], "seconds": result.seconds, "unit": data.unit,
         "label_scaling": result.label_scaling, "notes": [*data.notes, *getattr(run.model, "notes", ())],
         "checksums": dict(data.checksums),
         "config": {key: value for key, value in config.items() if key not in MACHINE_KEYS},
-        "stack": result.stack, "stack_seeds": [one for other, one in members if other is job],
+        "stack": result.stack, "stack_seeds": [stack_seed for other, stack_seed in members if other is job],
         **({"stack_cells": cells} if len(jobs) > 1 else {}),
     }  # fmt: skip

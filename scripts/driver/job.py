@@ -79,45 +79,45 @@ def pick_device(name: str) -> torch.device:
 
 def plan_job(cfg: DictConfig) -> Job:
     """Check every key, type and value of a composed configuration, and return the job that it would train."""
-    plain = resolve_config(cfg)
-    for key in getattr(target_of(plain["dataset"]), "user_files", ()):
-        if isinstance(path := plain["dataset"].get(key), str) and path:
-            plain["dataset"][key] = os.path.realpath(typed_path(path))  # however it is spelt, it is one table
+    config = resolve_config(cfg)
+    for key in getattr(target_of(config["dataset"]), "user_files", ()):
+        if isinstance(path := config["dataset"].get(key), str) and path:
+            config["dataset"][key] = os.path.realpath(typed_path(path))  # however it is spelt, it is one table
     # How it runs.
     for key, kind in ROOT_KEYS.items():
-        check_type(key, plain[key], kind)
-    if not plain["out"]:
-        raise InputError(f"out must be a folder, got {plain['out']!r}")
-    check_choice("logger", plain["logger"], LOGGERS)
-    check_count("threads", plain["threads"], 1, most=MOST_THREADS)
-    check_count("checkpoint_every", plain["checkpoint_every"], what="0 (never) or a whole number of epochs")
-    check_choice("resume", plain["resume"], ("same", "any"))
+        check_type(key, config[key], kind)
+    if not config["out"]:
+        raise InputError(f"out must be a folder, got {config['out']!r}")
+    check_choice("logger", config["logger"], LOGGERS)
+    check_count("threads", config["threads"], 1, most=MOST_THREADS)
+    check_count("checkpoint_every", config["checkpoint_every"], what="0 (never) or a whole number of epochs")
+    check_choice("resume", config["resume"], ("same", "any"))
     # What it trains.
-    settings = check_part("train", dict(plain["train"]), function=TrainSettings).build()
-    dataset = check_part("dataset", plain["dataset"])
-    model = check_part("model", plain["model"], ("in_shape", "out_features"))  # which come from the data
-    method = check_part("method", plain["method"])
-    made = method.build()  # refuses bad values now rather than after loading the data
+    settings = check_part("train", dict(config["train"]), function=TrainSettings).build()
+    dataset = check_part("dataset", config["dataset"])
+    model = check_part("model", config["model"], ("in_shape", "out_features"))  # which come from the data
+    method = check_part("method", config["method"])
+    built = method.build()  # refuses bad values now rather than after loading the data
     try:
-        made.check_batch(settings.batch_size)
-        check_settings(type(made), settings)
+        built.check_batch(settings.batch_size)
+        check_settings(type(built), settings)
     except InputError as error:
-        raise InputError(f"train.{error} (method {plain['method']['name']})") from None
+        raise InputError(f"train.{error} (method {config['method']['name']})") from None
     stackable = method.kind.stackable and getattr(model.kind, "stackable", False)
-    seeds = parse_seeds([plain["seed"]], "seed") if plain["seeds"] is None else parse_seeds(plain["seeds"])
+    seeds = parse_seeds([config["seed"]], "seed") if config["seeds"] is None else parse_seeds(config["seeds"])
     # Where it goes.
-    options = named = changed_options(plain)
-    preset, name = plain["preset"], plain["dataset"]["name"]
+    options = named = changed_options(config)
+    preset, name = config["preset"], config["dataset"]["name"]
     if preset in TUNED_PRESETS:  # whose values change when a method is tuned again, so they name the folder
-        named = changed_options(plain, base_preset(name, preset))
-    parts = (plain["experiment"], name, plain["model"]["name"], plain["method"]["name"], folder_name(preset, named))
-    label = " ".join([name, plain["method"]["name"], preset, *(f"{key}={value}" for key, value in options.items())])
-    out = Path(plain["out"])
+        named = changed_options(config, base_preset(name, preset))
+    parts = (config["experiment"], name, config["model"]["name"], config["method"]["name"], folder_name(preset, named))
+    label = " ".join([name, config["method"]["name"], preset, *(f"{key}={value}" for key, value in options.items())])
+    out = Path(config["out"])
     job = Job(
-        plain, seeds, options, label, out.joinpath("runs", *parts), out, pick_device(plain["device"]), settings,
+        config, seeds, options, label, out.joinpath("runs", *parts), out, pick_device(config["device"]), settings,
         dataset.build(), model.build, method.build, stackable,
     )  # fmt: skip
-    job.pending.extend(s for s in seeds if plain["rerun"] or not RunFolder(job.run_folder(s)).is_done(job.dataset))
+    job.pending.extend(s for s in seeds if config["rerun"] or not RunFolder(job.run_folder(s)).is_done(job.dataset))
     return job
 
 

@@ -64,7 +64,7 @@ class WandbLogger:
 
     def __post_init__(self) -> None:
         place = Path(os.environ.get("WANDB_DIR") or self.config["out"]).resolve()
-        self._rates = TrainSettings(**self.config["train"]).lr_at
+        self._lr_at = TrainSettings(**self.config["train"]).lr_at
         self._metrics = set[str]()
         # wandb makes no connection that nobody asked for, and writes below the folder.
         defaults = QUIET | {key: str(place / folder) for key, folder in PLACES.items()}
@@ -72,9 +72,9 @@ class WandbLogger:
         make_folder(place)
         (group, tags), run_id = names_of(self.config, self.options), None
         if not os.environ.get("WANDB_RUN_ID"):  # which an agent gives
-            kept = self.run_folder / RUN_ID
-            goes_on = kept.is_file() and not self.config["rerun"] and not RunFolder(self.run_folder).is_done()
-            run_id = kept.read_text().strip() if goes_on else secrets.token_hex(4)
+            id_file = self.run_folder / RUN_ID
+            goes_on = id_file.is_file() and not self.config["rerun"] and not RunFolder(self.run_folder).is_done()
+            run_id = id_file.read_text().strip() if goes_on else secrets.token_hex(4)
         try:
             import wandb
 
@@ -104,7 +104,7 @@ class WandbLogger:
 
         None of it goes into the summary: that holds the best epoch's scores.
         """
-        logged = {name.replace("_", "/", 1): value for name, value in row.items()} | {"train/lr": self._rates(epoch)}
+        logged = {name.replace("_", "/", 1): value for name, value in row.items()} | {"train/lr": self._lr_at(epoch)}
         for name in logged.keys() - self._metrics:
             self._run.define_metric(name, summary="none")
             self._metrics.add(name)
@@ -132,12 +132,12 @@ def pictures(wandb: Any, predictions: Parts, inputs: Any) -> dict[str, Any]:
         return {}
     test = predictions["test"]
     rows = np.unique(np.linspace(0, len(test.target) - 1, min(len(test.target), MOST_PICTURES)).astype(np.int64))
-    words = [
+    captions = [
         f"truth {', '.join(f'{v:.4g}' for v in t)}; prediction {', '.join(f'{v:.4g}' for v in p)}"
         for t, p in zip(test.target[rows], test.prediction[""][rows], strict=True)
     ]
-    shown = zip(inputs.pictures(torch.from_numpy(rows)), words, strict=True)
-    return {"test/images": [wandb.Image(image, caption=caption) for image, caption in shown]}
+    captioned_images = zip(inputs.pictures(torch.from_numpy(rows)), captions, strict=True)
+    return {"test/images": [wandb.Image(image, caption=caption) for image, caption in captioned_images]}
 
 
 def prediction_plots(wandb: Any, predictions: Parts) -> dict[str, Any]:

@@ -41,8 +41,8 @@ def run_environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
         named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
         processor = named[0] if named else platform.processor() or platform.machine()
     top = _run_git(code, "rev-parse", "--show-toplevel")
-    here = bool(top) and Path(str(top)).resolve() == code.resolve()  # and no repository around a copy of the code
-    commit = _run_git(code, "rev-parse", "HEAD") or "" if here else ""
+    at_top = bool(top) and Path(str(top)).resolve() == code.resolve()  # and no repository around a copy of the code
+    commit = _run_git(code, "rev-parse", "HEAD") or "" if at_top else ""
     changed = _run_git(code, "status", "--porcelain", "--untracked-files=no")
     untracked = _run_git(code, "ls-files", "--others", "--exclude-standard", "--", *CODE_FOLDERS)
     return {
@@ -56,15 +56,15 @@ def run_environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
 
 def check_committed(runs: Mapping[str, Mapping[str, Any]], code: Path = CODE) -> None:
     """Refuse to publish runs, by name with their `run_environment`, of edited code or of a commit that `code` lacks."""
-    known = {commit: has_commit(str(commit), code) for commit in {run["commit"] for run in runs.values()}}
+    present = {commit: has_commit(str(commit), code) for commit in {run["commit"] for run in runs.values()}}
     refused = [name for name, run in runs.items() if run["dirty"] or not run["commit"]]
-    why = "made with uncommitted changes or by code of unknown commit; train them again"
+    reason = "made with uncommitted changes or by code of unknown commit; train them again"
     if not refused:
-        refused = [name for name, run in runs.items() if not known[run["commit"]]]
-        why = "of a commit that is not in this checkout; fetch it, or publish from one that has it"
+        refused = [name for name, run in runs.items() if not present[run["commit"]]]
+        reason = "of a commit that is not in this checkout; fetch it, or publish from one that has it"
     if refused:
         more = f" and {len(refused) - MOST_NAMES} more" if len(refused) > MOST_NAMES else ""
-        raise InputError(f"{len(refused)} runs cannot be published ({', '.join(refused[:MOST_NAMES])}{more}): {why}")
+        raise InputError(f"{len(refused)} runs cannot be published ({', '.join(refused[:MOST_NAMES])}{more}): {reason}")
 
 
 def has_commit(commit: str, code: Path = CODE) -> bool:

@@ -28,11 +28,11 @@ class Worker:
     """A process that takes one task after another; `work` is a function at the top of a module."""
 
     def __init__(self, context: SpawnContext, work: Work):
-        self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=serve_tasks, args=(theirs, work))
+        self.connection, child_end = context.Pipe()
+        self.process = context.Process(target=serve_tasks, args=(child_end, work))
         with _starting_a_process():
             self.process.start()
-        theirs.close()
+        child_end.close()
 
     def give(self, task: Any) -> None:
         """Give it a task; of a worker that is already dead `receive` tells."""
@@ -46,9 +46,9 @@ class Worker:
         except (EOFError, OSError):
             self.process.join()
             code = self.process.exitcode or 0
-            how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+            ending = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
             memory = ", as it is where memory runs out" if code == -9 else ""
-            return True, f"its process {how}{memory}; the same command trains it again"
+            return True, f"its process {ending}{memory}; the same command trains it again"
 
     def end(self) -> None:
         """End it at once."""
@@ -58,7 +58,7 @@ class Worker:
         self.connection.close()
 
 
-def work_off(tasks: Mapping[str, Any], work: Work, count: int, report: Callable[[str, bool, Any], None]) -> None:
+def run_tasks(tasks: Mapping[str, Any], work: Work, count: int, report: Callable[[str, bool, Any], None]) -> None:
     """Give tasks in turn to `count` workers; one that dies costs its task alone, and another follows it.
 
     `report` gets a task's name, whether it has ended, and what its worker sent, in the end what went wrong or None.

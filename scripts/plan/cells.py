@@ -39,7 +39,7 @@ def run_minutes(job: Job, results: Path = RESULTS) -> float:
         return 0.0
     epochs, preset = job.settings.epochs, job.config["preset"]
     dataset, method = (job.config[part]["name"] for part in ("dataset", "method"))
-    runs = _of_tables(results)
+    runs = _table_runs(results)
     alike = [run for run in runs[(runs["dataset"] == dataset) & (runs["method"] == method)].to_dict("records")
              if run["shared"]["device"].startswith("cpu")]  # fmt: skip
     if not (same := [run for run in alike if run["preset"] == preset]):
@@ -50,7 +50,7 @@ def run_minutes(job: Job, results: Path = RESULTS) -> float:
     return statistics.median(paces or [0.0]) * epochs / 60
 
 
-_of_tables = functools.cache(published_runs)  # read once
+_table_runs = functools.cache(published_runs)  # read once
 
 
 TOO_LONG = "min here"  # ends the line of a cell that is over the budget
@@ -58,7 +58,7 @@ TOO_LONG = "min here"  # ends the line of a cell that is over the budget
 
 def published_lines(experiment: Experiment, choice: Choice) -> pd.DataFrame:
     """Return the published runs that points are compared with: other experiments' runs of the same seeds."""
-    runs = _of_tables(RESULTS)
+    runs = _table_runs(RESULTS)
     under = [recorded_under(experiment, *cell) for cell in zip(runs["method"], runs["dataset"], strict=True)]
     return runs[
         (runs["experiment"] == under) & (runs["experiment"] != experiment.name) & bool(experiment.points)
@@ -76,8 +76,8 @@ def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True)
     missing = [f"{names.method_title(m)}: not in this version" for m in choice.methods if m not in methods]
     datasets = []
     for dataset in choice.datasets:
-        if lacks := _missing_files(dataset, fetching=fetching):
-            missing.append(f"{names.dataset_title(dataset)}: {lacks}")
+        if reason := _missing_files(dataset, fetching=fetching):
+            missing.append(f"{names.dataset_title(dataset)}: {reason}")
         else:
             datasets.append(dataset)
     if not datasets and experiment.fallback:
@@ -87,14 +87,14 @@ def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True)
     estimates: list[tuple[float, Job]] = []
     # Lines that a sweep is compared with are not trained where they are published.
     lines = published_lines(experiment, choice)
-    there = set() if choice.rerun else set(zip(lines["dataset"], lines["method"], lines["seed"], strict=True))
+    published = set() if choice.rerun else set(zip(lines["dataset"], lines["method"], lines["seed"], strict=True))
     for dataset, method in ((d, m) for d in datasets for m in selected_methods(experiment, d, methods)):
         if choice.preset in TUNED_PRESETS and tuned_values(dataset, method, choice.preset) is None:
             title = f"{names.dataset_title(dataset)}, {names.method_title(method)}"
             missing.append(f"{title}: not tuned yet; {tune_command(dataset, method, choice.preset)}")
             continue
-        asked = choice.seeds[: experiment.seeds_of.get(dataset)]
-        seeds = [seed for seed in asked if (dataset, method, seed) not in there]
+        requested = choice.seeds[: experiment.seeds_of.get(dataset)]
+        seeds = [seed for seed in requested if (dataset, method, seed) not in published]
         for words in cell_commands(experiment, choice, dataset, method) if seeds else []:
             job = plan_job(compose_train([*words, f"seeds={seeds}"]))
             minutes = estimate_minutes(job)
@@ -113,10 +113,10 @@ def _missing_files(dataset: str, *, fetching: bool) -> str:
     if not fetching:
         return ""
     try:
-        made = target_of(compose_train([f"dataset={dataset}"]).dataset)()
-        made.fetch()
-        if isinstance(made, RenderedDataset):
-            made.render()  # once, before several processes do
+        built = target_of(compose_train([f"dataset={dataset}"]).dataset)()
+        built.fetch()
+        if isinstance(built, RenderedDataset):
+            built.render()  # once, before several processes do
     except FetchError as error:
         return str(error)
     return ""
@@ -124,8 +124,8 @@ def _missing_files(dataset: str, *, fetching: bool) -> str:
 
 def train_cells(experiment: Experiment, cells: Sequence[Job]) -> list[str]:
     """Train all pending cells; returns what went wrong. Those of grids alone share stacks."""
-    alone = not experiment.points or any("label" in entry for entry in experiment.points)
-    return train_items(items_of(cells, () if alone else stacks_of(cells)), experiment.name)
+    separate = not experiment.points or any("label" in entry for entry in experiment.points)
+    return train_items(items_of(cells, () if separate else stacks_of(cells)), experiment.name)
 
 
 def collect_runs(cells: Sequence[Job]) -> pd.DataFrame:

@@ -112,29 +112,29 @@ def beyond_noise(cells: Mapping[str, Paired]) -> dict[str, str]:
     its mean is neither within 2 % of the published one nor within two standard errors of it.
     """
     decided = {name: cell for name, cell in cells.items() if cell.decided}
-    wrong: dict[str, str] = {}
+    problems: dict[str, str] = {}
     for name, cell in decided.items():
         if cell.p <= LEVEL / len(decided):
-            wrong[name] = f"{cell}: p = {cell.p:.2g} of the paired t test"
+            problems[name] = f"{cell}: p = {cell.p:.2g} of the paired t test"
         elif not cell.close:
-            wrong[name] = f"{cell}: further than {100 * CLOSE:g} % and than {ERRORS} standard errors"
-    return wrong
+            problems[name] = f"{cell}: further than {100 * CLOSE:g} % and than {ERRORS} standard errors"
+    return problems
 
 
 Read = Callable[[], dict[int, float]]  # a cell's test scores by seed, once it has been trained
-Again = tuple[Item, Read]
+Rerun = tuple[Item, Read]
 
 
 def rerun_cells(
-    cells: Sequence[Cell], workers: int = 0, study: Callable[[Cell, Path], Again] | None = None
+    cells: Sequence[Cell], workers: int = 0, study: Callable[[Cell, Path], Rerun] | None = None
 ) -> tuple[dict[str, Paired], dict[str, str]]:
     """Train cells again, printing a line for each; `study` plans one of the study in a folder.
 
     Returns the scores of each cell that gave any, and what is wrong with others, both by the cell's name.
     """
-    paired, wrong = dict[str, Paired](), dict[str, str]()
+    paired, problems = dict[str, Paired](), dict[str, str]()
     with tempfile.TemporaryDirectory(prefix="cmixup-verify-") as folder:
-        items, ways = list[Item](), dict[str, tuple[Cell, Read]]()
+        items, readers = list[Item](), dict[str, tuple[Cell, Read]]()
         for number, cell in enumerate(cells, 1):
             place, name = Path(folder) / str(number), f"{number}: {cell.name}"  # several cells may share a name
             try:
@@ -144,23 +144,23 @@ def rerun_cells(
                     job = plan_job(compose_train(cell.command(place)))
                     item, read = Item(name, (job,), job.epochs), partial(_scores, job)
             except InputError as error:  # an option or a value is no longer known
-                wrong[cell.name] = str(error).splitlines()[0]
+                problems[cell.name] = str(error).splitlines()[0]
                 continue
             items.append(replace(item, name=name))
-            ways[name] = cell, read
+            readers[name] = cell, read
 
         def on_finish(item: Item, problem: str | None) -> str:
-            cell, read = ways[item.name]
+            cell, read = readers[item.name]
             again = read()
             pairs = [(score, again[seed]) for seed, score in cell.scores.items() if seed in again]
             if problem or len(pairs) < len(cell.scores):
-                wrong[cell.name] = problem or "some seeds gave no result"
+                problems[cell.name] = problem or "some seeds gave no result"
             if pairs:
                 paired[cell.name] = Paired([*(paired[cell.name].pairs if cell.name in paired else ()), *pairs])
-            return f"{cell.name}: {wrong.get(cell.name) or paired[cell.name]}"
+            return f"{cell.name}: {problems.get(cell.name) or paired[cell.name]}"
 
         train_items(items, "verifying", workers=workers, on_finish=on_finish)
-    return paired, wrong
+    return paired, problems
 
 
 def _scores(job: Job) -> dict[int, float]:

@@ -15,7 +15,7 @@ from cmixup.data import core_count
 from scripts.driver.execute import execute_together
 from scripts.driver.job import Job, pick_device, stack_key
 from scripts.driver.progress import ProgressDisplay
-from scripts.driver.workers import work_off
+from scripts.driver.workers import run_tasks
 
 Report = Callable[[Any], None]
 
@@ -125,5 +125,5 @@ def train_items(
         workers = min(len(pending), workers or (core_count() if cpu else max(1, torch.cuda.device_count())))
         runs = f"{n} runs as " if (n := sum(len(job.pending) for job in jobs)) else ""
         display.say(f"training {runs}{len(pending)} stacks, {workers} at a time; the processes are starting")
-        work_off(pending, train_item, workers, handle)
+        run_tasks(pending, train_item, workers, handle)
     return problems

@@ -72,8 +72,8 @@ def cell_commands(experiment: Experiment, choice: Choice, dataset: str, method: 
         f"experiment={recorded_under(experiment, method, dataset)}", "logger=none", f"out={choice.out}",
         f"device={choice.device}", f"rerun={str(choice.rerun).lower()}",
     ]  # fmt: skip
-    both = method in experiment.choose_layer and choice.preset not in TUNED_PRESETS  # whose layer is tuned
-    layers = [["method.layer=input"], ["method.layer=hidden"]] if both else [[]]
+    both_layers = method in experiment.choose_layer and choice.preset not in TUNED_PRESETS  # whose layer is tuned
+    layers = [["method.layer=input"], ["method.layer=hidden"]] if both_layers else [[]]
     points = points_of(experiment, dataset, method)
     return [[*words, *override_words(point.options), *layer] for point in points for layer in layers]
 
@@ -86,9 +86,9 @@ def recorded_under(experiment: Experiment, method: str, dataset: str) -> str:
 
 def selected_methods(experiment: Experiment, dataset: str, methods: Sequence[str]) -> list[str]:
     """Return the ones among `methods` that are trained on `dataset`, each after the one that stands for it."""
-    mine = [m for m in methods if m in experiment.methods_of.get(dataset, experiment.methods)]
+    trained = [m for m in methods if m in experiment.methods_of.get(dataset, experiment.methods)]
     stand_in = experiment.paper_trains.get(dataset, {})
-    return list(dict.fromkeys(method for m in mine for method in (stand_in.get(m, m), m)))
+    return list(dict.fromkeys(method for m in trained for method in (stand_in.get(m, m), m)))
 
 
 def shared_options(experiment: Experiment) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def load_experiment(name: str) -> Experiment:
         known = ", ".join(option_names("experiment"))
         raise InputError(f"experiment must be one of {known}, got {name!r}")
     node = read_part(path)
-    experiment = Experiment(**check_part(f"experiment/{name}", node, function=Experiment).given, name=node["name"])
+    experiment = Experiment(**check_part(f"experiment/{name}", node, function=Experiment).kwargs, name=node["name"])
     for entry in experiment.points:
         _check_point(experiment, entry)
     return experiment
@@ -114,9 +114,9 @@ def paper_rows(experiment: Experiment, results: Path = RESULTS) -> list[dict[str
     for row in read_csv(results / "paper" / "results.csv"):
         if row["table"] in experiment.paper_table.split() and row["setting"] in experiment.setting.split():
             dataset = names.spelling("dataset", row["dataset"], experiment.datasets)
-            here = experiment.methods_of.get(dataset, experiment.methods)
-            meant = [method for method in experiment.paper_methods.get(row["method"], []) if method in here]
-            method = meant[0] if meant else names.spelling("method", row["method"], here)
+            methods = experiment.methods_of.get(dataset, experiment.methods)
+            meant = [method for method in experiment.paper_methods.get(row["method"], []) if method in methods]
+            method = meant[0] if meant else names.spelling("method", row["method"], methods)
             metric = ("worst_" if row["setting"] == "ood-worst" else "") + names.spelling("metric", row["metric"])
             ours = {"dataset": dataset, "method": stands_for(experiment, dataset, method), "metric": metric}
             rows.append({**row, **ours})

@@ -47,11 +47,11 @@ def spelling(group: str, title: str, among: Iterable[str] = ()) -> str:
     """
     known = {name: metric.title for name, metric in METRICS.items()} if group == "metric" else {
         name: _part_title(group, name) for name in option_names(group)}  # fmt: skip
-    titled = [name for name, one in known.items() if one.replace(" + ", "+") == title.replace(" + ", "+")]
+    titled = [name for name, printed in known.items() if printed.replace(" + ", "+") == title.replace(" + ", "+")]
     names = [name for name in titled if name in among] or titled
     if len(names) != 1:
-        which = f"several: {', '.join(names)}" if names else "none"
-        raise InputError(f"{title!r} of the paper must be the title of one {group}, but it is that of {which}")
+        meaning = f"several: {', '.join(names)}" if names else "none"
+        raise InputError(f"{title!r} of the paper must be the title of one {group}, but it is that of {meaning}")
     return names[0]
 
 

@@ -47,18 +47,18 @@ def in_steps(values: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """
     if not (sizes.all() and np.isfinite(values).all()):
         return values
-    whole: np.ndarray = np.rint(values.astype(np.float64) / sizes)
-    fits = (whole.std(axis=0) >= SPREAD).all() and np.abs(whole).max(initial=0) <= MANTISSA
-    return (whole * sizes).astype(np.float32) if fits else values
+    steps: np.ndarray = np.rint(values.astype(np.float64) / sizes)
+    fits = (steps.std(axis=0) >= SPREAD).all() and np.abs(steps).max(initial=0) <= MANTISSA
+    return (steps * sizes).astype(np.float32) if fits else values
 
 
 def rounded(parts: Parts) -> Parts:
     """Return rounded predictions; those with standard deviations stay, since their scores are no means of errors."""
     return {
-        part: Scored({name: in_steps(v, step_sizes(one.target)) for name, v in one.prediction.items()},
-                     one.target, one.domain)
-        if len(mean_names(one.prediction)) == len(one.prediction) else one
-        for part, one in parts.items()
+        part: Scored({name: in_steps(v, step_sizes(scored.target)) for name, v in scored.prediction.items()},
+                     scored.target, scored.domain)
+        if len(mean_names(scored.prediction)) == len(scored.prediction) else scored
+        for part, scored in parts.items()
     }  # fmt: skip
 
 
@@ -81,4 +81,4 @@ def read_cells(path: Path) -> Cells:
     if not path.is_file():
         return {}
     with naming(path, "a file of predictions"), h5py.File(path) as file:
-        return {name: {int(seed): read_parts(one) for seed, one in cell.items()} for name, cell in file.items()}
+        return {name: {int(seed): read_parts(group) for seed, group in cell.items()} for name, cell in file.items()}

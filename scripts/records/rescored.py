@@ -81,13 +81,13 @@ def verify_scores(results: Path) -> Verified:
     """Compute every published score again."""
     runs, scores, exact, wrong, without = 0, 0, 0, list[str](), Counter[str]()
     for run, kept in with_predictions(results, published_runs(results, ["*"])):
-        every = scores_of(run)
-        computed = scores_again(every, kept, run["shared"].get("std", ()))
-        if len(computed) < len(every) and run["seed"] in PREDICTED and not run["experiment"].startswith(STUDY):
+        run_scores = scores_of(run)
+        computed = scores_again(run_scores, kept, run["shared"].get("std", ()))
+        if len(computed) < len(run_scores) and run["seed"] in PREDICTED and not run["experiment"].startswith(STUDY):
             without[f"{run['experiment']} {run['dataset']}"] += 1
         runs += bool(kept)
         for part, name, again in ((part, *score) for part, values in computed.items() for score in values.items()):
-            published = every[part][name]
+            published = run_scores[part][name]
             same = published == finite_or_inf(again)
             scores, exact = scores + 1, exact + same
             # Steps of the stored predictions make no larger differences.
@@ -115,13 +115,13 @@ def fill_metrics(runs: pd.DataFrame, results: Path) -> pd.DataFrame:
 
 def lacking_scores(scores: Scores, kept: Parts) -> dict[str, dict[str, float]]:
     """Return the metrics that every run has and this one lacks, computed from its predictions."""
-    every, found = with_everywhere(()), dict[str, dict[str, float]]()
-    for part, one in kept.items():
-        names = [f"{name}_{of}" if of else name for name in every for of in mean_names(one.prediction)]
+    metrics, lacking = with_everywhere(()), dict[str, dict[str, float]]()
+    for part, predictions in kept.items():
+        names = [f"{name}_{of}" if of else name for name in metrics for of in mean_names(predictions.prediction)]
         if any(name.startswith(OVER_DOMAINS) for name in scores.get(part, {})):
-            names += [over + name for name in every for over in OVER_DOMAINS]
-        found[part] = {name: compute_score(name, one) for name in names if name not in scores.get(part, {})}
-    return found
+            names += [over + name for name in metrics for over in OVER_DOMAINS]
+        lacking[part] = {name: compute_score(name, predictions) for name in names if name not in scores.get(part, {})}
+    return lacking
 
 
 @functools.cache

@@ -115,7 +115,7 @@ def read_frame(path: Path) -> pd.DataFrame:
         rows = pd.read_csv(path, dtype={"cell": str}, **EXACT)
         shared = [about["cells"][cell] for cell in rows["cell"]]
         trials = rows["trial"].map("/trial={:02.0f}".format, na_action="ignore").fillna("") if "trial" in rows else ""
-        runs = pd.Series([one["run"] for one in shared]) + trials + "/seed=" + rows["seed"].astype(str)
+        runs = pd.Series([entry["run"] for entry in shared]) + trials + "/seed=" + rows["seed"].astype(str)
         place = zip(PLACE, (about["experiment"], about["dataset"], runs, shared), strict=True)
         return _whole_frame(rows.assign(**dict(place)))
 

@@ -43,18 +43,18 @@ def runs_by_point(
     runs, shared = dict[tuple[str, str], pd.DataFrame](), shared_options(experiment)
     for method in selected_methods(experiment, dataset, experiment.methods):
         under = recorded_under(experiment, method, dataset)
-        mine = every[(every["experiment"] == under) & (every["dataset"] == dataset) & (every["method"] == method)]
+        cell_runs = every[(every["experiment"] == under) & (every["dataset"] == dataset) & (every["method"] == method)]
         for point in points_of(experiment, dataset, method):
-            wanted = {"preset": preset, **point.options}
-            known = wanted.keys() | shared.keys()
-            there = [
+            values = {"preset": preset, **point.options}
+            known = values.keys() | shared.keys()
+            matches = [
                 option_words(run["options"]).keys() <= known
-                and all(option_value(run, key) == (tuple(v) if isinstance(v, list) else v) for key, v in wanted.items())
-                for run in mine.to_dict("records")
+                and all(option_value(run, key) == (tuple(v) if isinstance(v, list) else v) for key, v in values.items())
+                for run in cell_runs.to_dict("records")
             ]
-            runs[method, point.label] = mine[np.array(there, bool)]
-    seeds = {seed for (_, label), mine in runs.items() if label for seed in mine["seed"]}
-    return {key: mine if key[1] else mine[mine["seed"].isin(seeds)] for key, mine in runs.items()}
+            runs[method, point.label] = cell_runs[np.array(matches, bool)]
+    seeds = {seed for (_, label), cell_runs in runs.items() if label for seed in cell_runs["seed"]}
+    return {key: cell_runs if key[1] else cell_runs[cell_runs["seed"].isin(seeds)] for key, cell_runs in runs.items()}
 
 
 def ablation_page(experiment: Experiment, rows: pd.DataFrame, preset: str, missing: Sequence[str] = ()) -> str:
@@ -80,22 +80,22 @@ def ablation_frame(experiment: Experiment, every: pd.DataFrame, preset: str) -> 
     for dataset in experiment.datasets:
         runs = runs_by_point(experiment, dataset, every, preset)
         metrics = experiment.metrics_of.get(dataset, experiment.metrics)
-        main = {key: by_seed(mine, f"test_{metrics[0]}") for key, mine in runs.items()}
+        main = {key: by_seed(point_runs, f"test_{metrics[0]}") for key, point_runs in runs.items()}
         first = {method: (method, label) for method, label in reversed(runs)}
         rivals = [method for method, label in runs if not label] or experiment.methods[:1]
-        for (method, label), mine in ((key, mine) for key, mine in runs.items() if len(mine)):
+        for (method, label), point_runs in ((key, point_runs) for key, point_runs in runs.items() if len(point_runs)):
             values = main[method, label]
             about = {"dataset": dataset, "method": method, "changed": label or "the preset"}
             row: dict[str, Any] = {**about, "n": len(values)}
             for metric in metrics:
-                summary = summarise_values(list(by_seed(mine, f"test_{metric}").values()))
+                summary = summarise_values(list(by_seed(point_runs, f"test_{metric}").values()))
                 row |= {f"{metric}_mean": summary.mean, f"{metric}_std": summary.std}
             beside = {f"minus_{m}": (m, label) if (m, label) in runs else first[m] for m in rivals}
             for name, other in {"change": first[method], **beside}.items():
                 pair = None if other == (method, label) else paired_or_none(values, main[other])
                 ends = (pair.mean, pair.low, pair.high) if pair else (None,) * 3
                 row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
-            fractions = by_seed(mine, "train_effective_fraction").values()
+            fractions = by_seed(point_runs, "train_effective_fraction").values()
             rows.append({**row, "partners": statistics.fmean(fractions) if fractions else None})
     return pd.DataFrame(rows)
 
@@ -105,9 +105,9 @@ def find_sweeps(experiment: Experiment, every: pd.DataFrame, preset: str) -> lis
     (method, option), metric, sweeps = swept_option(experiment), experiment.metrics[0], []
     for dataset in experiment.datasets if option else ():
         runs = runs_by_point(experiment, dataset, every, preset)
-        swept = sweep_points(pd.concat([mine for key, mine in runs.items() if key[0] == method]), option, metric)
-        lines = {key[0]: by_seed(mine, f"test_{metric}") for key, mine in runs.items()
-                 if len(mine) and key[0] != method}  # fmt: skip
+        swept = sweep_points(pd.concat([group for key, group in runs.items() if key[0] == method]), option, metric)
+        lines = {key[0]: by_seed(group, f"test_{metric}") for key, group in runs.items()
+                 if len(group) and key[0] != method}  # fmt: skip
         if len(swept) > 1:
             sweeps.append(Sweep(names.dataset_title(dataset), option, metric, swept, lines))
     return sweeps
@@ -115,11 +115,11 @@ def find_sweeps(experiment: Experiment, every: pd.DataFrame, preset: str) -> lis
 
 def published_ablations(results: Path = RESULTS) -> list[tuple[Experiment, str]]:
     """Return every experiment with points and every preset that has published runs."""
-    ablations, every = [], table_runs(results)
-    for experiment in (one for one in all_experiments() if one.points):
-        presets = set(every.loc[every["experiment"] == experiment.name, "preset"])
-        shown = presets & {"paper"} if changes_preset(experiment) else presets
-        ablations += [(experiment, preset) for preset in sorted(shown)]
+    ablations, runs = [], table_runs(results)
+    for experiment in (experiment for experiment in all_experiments() if experiment.points):
+        presets = set(runs.loc[runs["experiment"] == experiment.name, "preset"])
+        ablation_presets = presets & {"paper"} if changes_preset(experiment) else presets
+        ablations += [(experiment, preset) for preset in sorted(ablation_presets)]
     return ablations
 
 

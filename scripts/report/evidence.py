@@ -127,18 +127,18 @@ class Evidence:
 
         A cell's `layer` stands beside its columns; those of several layers or models are left out.
         """
-        found = []
+        matches = []
         for key in self._cells:
             cell = dict(zip(CELL, key, strict=True))
             if cell.items() >= where.items():
-                sample, kinds = self._cell(key, "test_rmse")
-                found += [({**cell, "layer": layer}, sample) for _, layer in kinds if sample]
-        return found
+                sample, variants = self._cell(key, "test_rmse")
+                matches += [({**cell, "layer": layer}, sample) for _, layer in variants if sample]
+        return matches
 
     def gain(self, experiment: str, dataset: str, preset: str, method: str, options: Query | None = None) -> Interval:
         """Return a method minus ERM under the same preset and options; see `minus`."""
-        places = [(recorded_under(experiment_of(experiment), one, dataset), one) for one in (method, "erm")]
-        return minus(*(self.runs(place, dataset, preset, one, options) for place, one in places))
+        places = [(recorded_under(experiment_of(experiment), name, dataset), name) for name in (method, "erm")]
+        return minus(*(self.runs(place, dataset, preset, name, options) for place, name in places))
 
     def paper(self, experiment: str, dataset: str, method: str, *, metric: str = "rmse") -> Sample:
         """Return what the paper prints."""

@@ -27,8 +27,8 @@ def new_subplots(n_rows: int, n_columns: int, figsize: tuple[float, float], **sh
 
 def legend_below(figure: Figure, handles: Mapping[str, Any] | None = None) -> None:
     """Put one legend, of handles by label or of the first panel, below all panels, laid out in the room above it."""
-    own, labels = figure.axes[0].get_legend_handles_labels()
-    handles = dict(zip(labels, own, strict=True)) if handles is None else handles
+    panel_handles, labels = figure.axes[0].get_legend_handles_labels()
+    handles = dict(zip(labels, panel_handles, strict=True)) if handles is None else handles
     figure.set_layout_engine("constrained")
     columns = len(handles) if len(handles) < 5 else -(-len(handles) // 2)
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns, frameon=False,

@@ -35,12 +35,12 @@ HEAD = ("question", "answer", "measured on")
 def first_screen() -> dict[str, dict[str, str]]:
     """Return the two tables of README, and its sentences on the regressor."""
     e = published_evidence()
-    tables = {"found": found_table(e), "rivals": rivals_table(e)}
+    tables = {"found": questions_table(e), "rivals": rivals_table(e)}
     sentences = {"blend_beside_five": blend_beside_five(e), "regressor_mixed": regressor_mixed(e), "answer": answer()}
     return {"README.md": tables | sentences}
 
 
-def found_table(e: Evidence) -> str:
+def questions_table(e: Evidence) -> str:
     """Return a row a question, each with its interval and where it was measured."""
     lead, at_random = leading_setting(), read_settings(PROTOCOL2)[-1]
     mix, five, both = lead.effect(METHOD), lead.effect(ENSEMBLE), at_random.effect("C-Mixup x 5", ENSEMBLE)
@@ -66,9 +66,9 @@ def _similar_partner() -> str:
     return f"in {yes + no + unknown} comparisons: {yes} better, {no} worse, {unknown} undecided"
 
 
-def _effect(one: Effect | None) -> str:
-    assert one
-    return _answer(one.mean, one.lower)
+def _effect(effect: Effect | None) -> str:
+    assert effect
+    return _answer(effect.mean, effect.lower)
 
 
 def _answer(d: Interval | None, lower: int) -> str:
@@ -114,12 +114,12 @@ def percent_change(differences: pd.Series) -> Interval:
 
 
 @fills
-def blended_with() -> dict[str, dict[str, str]]:
+def blend_parts() -> dict[str, dict[str, str]]:
     """Return how the error of a model of the user changes once networks stand beside it, and sentences on these."""
     e, body = published_evidence(), []
-    for part, what in {RESERVE: "fresh", "reserved": "held out"}.items():
+    for part, title in {RESERVE: "fresh", "reserved": "held out"}.items():
         change = rival_numbers(e, "tabular_catboost", part)[1]
-        body.append(["CatBoost", f"{change.n} {what}", interval_text(change, 1)])
+        body.append(["CatBoost", f"{change.n} {title}", interval_text(change, 1)])
     frame = e.frame(e.results / "benchmarks/blend.csv").dropna(subset=["model"]).astype({"fits": str})
     fits = frame.pivot_table("log_error", ["part", "model", "table"], "fits")
     changes = (fits["3"] - fits["alone"]).dropna().loc["chosen_on"]
@@ -127,8 +127,8 @@ def blended_with() -> dict[str, dict[str, str]]:
         change = percent_change(changes[model])
         body.append([name, f"{change.n} seen", interval_text(change, 1)])
     table = markdown_table(("model", "tables", "change, %"), body, left=2)
-    more = {"regressor_intervals": regressor_intervals(e), "regressor_many_rows": regressor_many_rows(e)}
-    return {SCIKIT_LEARN: {"blend": table, **more}}
+    sentences = {"regressor_intervals": regressor_intervals(e), "regressor_many_rows": regressor_many_rows(e)}
+    return {SCIKIT_LEARN: {"blend": table, **sentences}}
 
 
 def regressor_intervals(e: Evidence) -> str:
@@ -164,7 +164,7 @@ def regressor_mixed(e: Evidence) -> str:
     """How often the regressor mixed."""
     mixed, tables = e.rows(ESTIMATORS, "mixed", part=RESERVE, model="tabular").values, rival_numbers(e, "tabular")[1].n
     return (f"`TabularRegressor` uses C-Mixup only where that lowers its validation error: in "
-            f"{sum(one > 0 for one in mixed.values())} of {len(mixed)} fits "
+            f"{sum(share > 0 for share in mixed.values())} of {len(mixed)} fits "
             f"({tables} tables, {len(mixed) // tables} splits each)")  # fmt: skip
 
 
@@ -179,11 +179,11 @@ MARKED = {
 @draws
 def pictures() -> dict[str, Figure]:
     """Return the picture that README begins with, by its path below results/."""
-    first, ((left, right),) = new_subplots(1, 2, (10.4, 3.9))
+    figure, ((left, right),) = new_subplots(1, 2, (10.4, 3.9))
     draw_mixing(left)
     draw_rivals(right, published_evidence())
-    first.tight_layout()
-    return {"study/first.png": first}
+    figure.tight_layout()
+    return {"study/first.png": figure}
 
 
 def draw_rivals(axis: Axes, e: Evidence) -> None:

@@ -79,14 +79,14 @@ def overfitting_figure(experiment: Experiment, curves: pd.DataFrame, preset: str
     for (left, right), dataset in zip(axes, present, strict=True):
         gaps: list[str] = []
         for method, look in method_looks(selected_methods(experiment, dataset, experiment.methods)).items():
-            mine = cells.get((recorded_under(experiment, method, dataset), dataset, method))
-            if mine is None:
+            curve = cells.get((recorded_under(experiment, method, dataset), dataset, method))
+            if curve is None:
                 continue
-            mine = mine.dropna(axis="columns")
-            metric = next(name for name in mine if name.startswith("test_")).removeprefix("test_")
-            wide = mine.pivot_table([f"test_{metric}", f"train_{metric}"], ["options", "seed"], "epoch")
+            curve = curve.dropna(axis="columns")
+            metric = next(name for name in curve if name.startswith("test_")).removeprefix("test_")
+            wide = curve.pivot_table([f"test_{metric}", f"train_{metric}"], ["options", "seed"], "epoch")
             test, train = (wide[f"{split}_{metric}"].to_numpy() for split in ("test", "train"))
-            epochs, n = sorted(set(mine["epoch"])), len(wide)
+            epochs, n = sorted(set(curve["epoch"])), len(wide)
             title, colour = names.method_title(method), look["color"]
             gaps.append(f"{title} {(test - train).mean(axis=0)[-1]:.4f}")
             for axis, values in ((left, test), (right, test - train)):

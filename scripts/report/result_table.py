@@ -93,19 +93,19 @@ def make_block(
     Of two rows of the paper for one cell the first counts; `more` are metrics that the page does not show. The other
     arguments are those of `Block`.
     """
-    mine = runs[runs["dataset"] == dataset]
+    dataset_runs = runs[runs["dataset"] == dataset]
     printed = {(r["method"], r["metric"]): r for r in reversed(paper) if r["dataset"] == dataset}
     cells: dict[str, dict[str, Score]] = {method: {} for method in methods}
-    most = 0
+    max_n = 0
     for metric in (*metrics, *more):
-        values = {m: by_seed(mine[mine["method"] == m], f"test_{metric}") for m in methods}
+        values = {m: by_seed(dataset_runs[dataset_runs["method"] == m], f"test_{metric}") for m in methods}
         ours = {m: summarise_values(list(v.values())) for m, v in values.items() if v}
         n, sign = max(map(len, values.values()), default=0), 1 if metric_of(metric).lower_is_better else -1
-        most = max(most, n)
+        max_n = max(max_n, n)
         # Seeds differ more than methods: a mean over fewer of them could be best by an easy one. The width of an
         # interval is no score to win by.
-        means = {m: sign * one.mean for m, one in ours.items()
-                 if one.n == n >= FEW and not math.isnan(one.mean) and "ci95" not in metric}  # fmt: skip
+        means = {m: sign * summary.mean for m, summary in ours.items()
+                 if summary.n == n >= FEW and not math.isnan(summary.mean) and "ci95" not in metric}  # fmt: skip
         best = min(means, key=lambda m: means[m], default="")
         for method in methods:
             pair = paired_or_none(values.get(compare, {}), values[method]) if method != compare else None
@@ -115,10 +115,10 @@ def make_block(
                 decimals = len(row["mean"].partition(".")[2])
             pair = pair if pair and pair.n >= FEW else None
             cells[method][metric] = Score(ours.get(method), theirs, decimals, method == best, pair)
-    if 0 < most < FEW:
-        few = f"Fewer than {FEW} seeds: no method is marked as the best, and no interval over them is printed."
-        notes = [*notes, few]
-    places = dict(zip(mine["method"], mine["experiment"], strict=True))
+    if 0 < max_n < FEW:
+        note = f"Fewer than {FEW} seeds: no method is marked as the best, and no interval over them is printed."
+        notes = [*notes, note]
+    places = dict(zip(dataset_runs["method"], dataset_runs["experiment"], strict=True))
     files = {method: f"{place}/{dataset}.csv" for method, place in places.items()}
     return Block(dataset, metrics, cells, compare, notes, files)
 
@@ -212,10 +212,10 @@ def to_table_csv(table: ResultTable) -> str:
             for metric, cell in cells.items():
                 n, mean, std = (cell.ours.n, cell.ours.mean, cell.ours.std) if cell.ours else (0, None, None)
                 paper = (cell.paper.mean, cell.paper.std) if cell.paper else (None, None)
-                apart, pair = cell.interval, cell.pair
+                gap, pair = cell.interval, cell.pair
                 rows.append((
                     block.dataset, method, metric, n, mean, std, *paper, cell.difference, cell.best,
-                    *(apart.low if apart else None, apart.high if apart else None), block.compare if pair else None,
+                    *(gap.low if gap else None, gap.high if gap else None), block.compare if pair else None,
                     *((pair.mean, pair.low, pair.high, pair.n) if pair else (None,) * 4),
                 ))  # fmt: skip
     return pd.DataFrame(rows, columns=list(CSV_COLUMNS), dtype=object).to_csv(index=False, lineterminator="\n")

@@ -70,19 +70,19 @@ def read_settings(name: str, store: Path = RESULTS) -> list[Setting]:
     """Return the settings of a part in which all methods have all tables, or the tables with the fewest rows."""
     rules = load_rules(name)
     runs = read_store(rules, store)
-    beside = [read_ensembles(store, rules.experiment), control_runs(runs)] if name in (PROTOCOL2, LIKELIHOOD) else []
-    runs, settings = pd.concat([runs, *beside]), []
+    added = [read_ensembles(store, rules.experiment), control_runs(runs)] if name in (PROTOCOL2, LIKELIHOOD) else []
+    runs, settings = pd.concat([runs, *added]), []
     for condition in rules.conditions:
-        mine = runs[runs["condition"] == condition.name]
-        there = set(run_keys(mine))
-        every = {cell.table.name for cell in rules.cells(conditions=[condition.name])}
-        whole = {table for table in every if {(table, condition.name, method) for method in condition.methods} <= there}
-        lite = every & set(rules.lite_tables())
-        tables = every if whole == every else lite if whole >= lite else set()
+        condition_runs = runs[runs["condition"] == condition.name]
+        keys = set(run_keys(condition_runs))
+        names = {cell.table.name for cell in rules.cells(conditions=[condition.name])}
+        full = {table for table in names if {(table, condition.name, method) for method in condition.methods} <= keys}
+        lite = names & set(rules.lite_tables())
+        tables = names if full == names else lite if full >= lite else set()
         if not tables:
             continue
-        title = f"{len(tables)} datasets" if tables == every else f"{len(tables)} smallest datasets"
-        settings.append(Setting(rules, condition, title, mine[mine["table"].isin(tables)]))
+        title = f"{len(tables)} datasets" if tables == names else f"{len(tables)} smallest datasets"
+        settings.append(Setting(rules, condition, title, condition_runs[condition_runs["table"].isin(tables)]))
     return settings
 
 
@@ -99,9 +99,9 @@ def entry_settings() -> list[Setting]:
     (condition,) = (condition for condition in rules.conditions if condition.name == LITE_SETTING)
     for name in sorted(set(runs["method"]) - rules.methods.keys()):
         tables = set(runs.loc[runs["method"] == name, "table"])
-        mine = runs[runs["method"].isin([BASE, name]) & runs["table"].isin(tables)]
+        entry_runs = runs[runs["method"].isin([BASE, name]) & runs["table"].isin(tables)]
         mixed = replace(condition, methods=(BASE, name))
-        settings.append(Setting(rules, mixed, f"{len(tables)} smallest datasets", mine))
+        settings.append(Setting(rules, mixed, f"{len(tables)} smallest datasets", entry_runs))
     return settings
 
 
@@ -114,8 +114,8 @@ def leading_setting(store: Path = RESULTS) -> Setting:
     if len(set(run_keys(later))) < len(rules.cells(methods=[BASE, METHOD])):
         return setting
     later = pd.concat([later, read_ensembles(store, rules.experiment)])
-    runs, both = pd.concat([setting.runs, later]), set(run_keys(setting.runs)) & set(run_keys(later))
-    return replace(setting, runs=runs[[key in both for key in run_keys(runs)]])
+    runs, shared_keys = pd.concat([setting.runs, later]), set(run_keys(setting.runs)) & set(run_keys(later))
+    return replace(setting, runs=runs[[key in shared_keys for key in run_keys(runs)]])
 
 
 def control_runs(runs: pd.DataFrame) -> pd.DataFrame:
@@ -136,7 +136,7 @@ def mean_summaries(setting: Setting, method: str) -> dict[str, Estimate]:
     errors = errors_of(setting.runs, SCORES[setting.rules.unit], setting.rules.weights)
     effect = method_effect(errors, method)
     assert effect
-    means = np.array([one.mean for one in effect.tables.values()])
+    means = np.array([interval.mean for interval in effect.tables.values()])
     ratios = np.log(errors[method] / errors[BASE]).groupby("table").mean()
     logs = (100 * ratios[list(effect.tables)]).tolist()
     log_ratio, middle = clustered_interval(logs, range(len(logs))), quantile_test(means).confidence_interval()

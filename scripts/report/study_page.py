@@ -71,11 +71,11 @@ def study_rows() -> tuple[Row, ...]:
     parts |= {LIKELIHOOD: read_settings(LIKELIHOOD), ENTRIES: entry_settings()}
     return tuple(
         Row(part, setting, method, base, effect) for part, settings in parts.items() for setting in settings
-        for method, base in compared(setting) if (effect := setting.effect(method, base))
+        for method, base in method_pairs(setting) if (effect := setting.effect(method, base))
     )  # fmt: skip
 
 
-def compared(setting: Setting) -> Iterator[tuple[str, str]]:
+def method_pairs(setting: Setting) -> Iterator[tuple[str, str]]:
     """Yield the methods of a setting, each with its rival, whether or not it has runs of both."""
     yield from ((method, BASE) for method in setting.methods)
     yield (ENSEMBLE if setting.effect(ENSEMBLE) else "ERM x 2"), BASE
@@ -88,9 +88,9 @@ def effects_csv() -> dict[str, str]:
     """Return the effect of every method on every table as CSV, by its path: mean over n splits, corrected interval."""
     rows = [
         {"part": row.part, "setting": row.setting.condition.name, "splits": row.setting.splits, "method": row.method,
-         "against": row.base, "unit": row.setting.rules.unit, "table": table, "n": one.n, "mean": one.mean,
-         "low": one.low, "high": one.high}
-        for row in study_rows() for table, one in row.effect.tables.items()
+         "against": row.base, "unit": row.setting.rules.unit, "table": table, "n": interval.n, "mean": interval.mean,
+         "low": interval.low, "high": interval.high}
+        for row in study_rows() for table, interval in row.effect.tables.items()
     ]  # fmt: skip
     return {"study/effects.csv": pd.DataFrame(rows).to_csv(index=False, float_format="%.3f")}
 
@@ -101,7 +101,7 @@ def study_parts() -> dict[str, dict[str, str]]:
     entries, lead = entry_settings(), leading_setting()
     first = next(s.methods[0] for s in entries if any("entry" in shared for shared in s.runs["shared"]))
     lines = method_summary(lite_runs(), LITE_SETTING, first, load_rules()).splitlines()
-    shown = "\n".join([*lines[:3], "...", *lines[len(lines) - 7 :]])
+    excerpt = "\n".join([*lines[:3], "...", *lines[len(lines) - 7 :]])
     return {
         "results/study.md": {
             "helps": short_answer(),
@@ -114,7 +114,7 @@ def study_parts() -> dict[str, dict[str, str]]:
         "results/study_more.md": {
             "likelihood": effect_table(rows_of(LIKELIHOOD)), "entries": effect_table(rows_of(ENTRIES)),
         },
-        "docs/new_method.md": {"entry": f"```text\n{shown}\n```"},
+        "docs/new_method.md": {"entry": f"```text\n{excerpt}\n```"},
     }  # fmt: skip
 
 
@@ -155,7 +155,7 @@ def tuning_facts(settings: Sequence[Setting], rules: Rules) -> dict[str, str]:
 def short_answer() -> str:
     """Return whether C-Mixup helps: no gain where all summaries of its mean effect are above 0, and the mean."""
     lead = leading_setting()
-    effect, means = lead.effect(METHOD), [one.mean for one in mean_summaries(lead, METHOD).values()]
+    effect, means = lead.effect(METHOD), [summary.mean for summary in mean_summaries(lead, METHOD).values()]
     assert effect
     expect = "no gain" if min(means) > 0 else "little"
     return (
@@ -197,8 +197,8 @@ def draw_effects(axis: Axes, effect: Effect, equal: float, splits: int) -> None:
     axis.axvspan(-equal, equal, color="0.92", linewidth=0, zorder=0)
     axis.axvline(0, color=COLOURS["erm"], linewidth=1)
     rows = sorted(effect.tables.items(), key=lambda pair: pair[1].mean)
-    for place, (_, one) in enumerate(rows):
-        axis.errorbar(one.mean, place, xerr=one.bar, markersize=3, fmt="o", color="0.5", linewidth=1)
+    for place, (_, interval) in enumerate(rows):
+        axis.errorbar(interval.mean, place, xerr=interval.bar, markersize=3, fmt="o", color="0.5", linewidth=1)
     assert effect.mean
     mean, last = effect.mean, len(rows) + 1
     axis.errorbar(mean.mean, last, xerr=mean.bar, markersize=5, fmt="D", color=COLOURS[METHOD], linewidth=2.2)

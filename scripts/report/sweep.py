@@ -72,9 +72,9 @@ def sweep_points(runs: pd.DataFrame, option: str, metric: str) -> list[Point]:
         groups.setdefault(option_value(run, option), []).append(place)
     points = []
     for value, places in groups.items():
-        mine = runs.loc[places]
-        on_val = mine.get(f"val_{metric}", pd.Series([math.nan])).mean(skipna=False)
-        points.append(Point(value, by_seed(mine, f"test_{metric}"), float(on_val)))
+        value_runs = runs.loc[places]
+        on_val = value_runs.get(f"val_{metric}", pd.Series([math.nan])).mean(skipna=False)
+        points.append(Point(value, by_seed(value_runs, f"test_{metric}"), float(on_val)))
     numbers = {value: option_number(value) for value in groups}
     return sorted(points, key=lambda p: (numbers[p.value] is None, numbers[p.value] or 0.0, str(p.value)))
 

@@ -56,25 +56,25 @@ def make_panel(points: Sequence[Point], lines: Mapping[str, Mapping[int, float]]
     if len(paired) < len(points):
         means = {name: seed_interval(scores).mean for name, scores in lines.items() if scores}
         return Panel(x, ticks, [p.interval for p in points], means)
-    less = {name: pair.mean for name, scores in lines.items() if name != ERM and (pair := paired_or_none(scores, erm))}
-    return Panel(x, ticks, paired, less, paired=True)
+    gaps = {name: pair.mean for name, scores in lines.items() if name != ERM and (pair := paired_or_none(scores, erm))}
+    return Panel(x, ticks, paired, gaps, paired=True)
 
 
 def draw_sweeps(sweeps: Sequence[Sweep], method: str) -> Figure:
     """Draw a panel a sweep over one option, with its title, and `method`, the swept one, in its colour."""
     option = sweeps[0].option.rpartition(".")[2]
     xlabel = f"{option}, in units of the label" if option == "bandwidth" else option
-    across = len(sweeps) if len(sweeps) < 4 else 2
-    down = math.ceil(len(sweeps) / across)
-    figure, axes = new_subplots(down, across, (5.6 * across, 1.0 + 3.2 * down))
+    n_columns = len(sweeps) if len(sweeps) < 4 else 2
+    n_rows = math.ceil(len(sweeps) / n_columns)
+    figure, axes = new_subplots(n_rows, n_columns, (5.6 * n_columns, 1.0 + 3.2 * n_rows))
     for unused in axes.flat[len(sweeps) :]:
         unused.set_axis_off()
     looks, handles = method_looks([method, *(name for sweep in sweeps for name in sweep.lines)]), dict[str, Any]()
     for axis, sweep in zip(axes.flat, sweeps, strict=False):
-        shows, score = make_panel(sweep.points, sweep.lines), f"test {names.metric_title(sweep.metric)}"
-        handles |= _draw_panel(axis, shows, method, {name: look["color"] for name, look in looks.items()})
+        panel, score = make_panel(sweep.points, sweep.lines), f"test {names.metric_title(sweep.metric)}"
+        handles |= _draw_panel(axis, panel, method, {name: look["color"] for name, look in looks.items()})
         axis.set_title(sweep.title.replace("$", r"\$"), fontsize=10)
-        axis.set(xlabel=xlabel, ylabel=f"{score} minus ERM's" if shows.paired else f"{score}, 95 % t band")
+        axis.set(xlabel=xlabel, ylabel=f"{score} minus ERM's" if panel.paired else f"{score}, 95 % t band")
     if len(handles) > 1:
         legend_below(figure, handles)
     else:
@@ -82,30 +82,30 @@ def draw_sweeps(sweeps: Sequence[Sweep], method: str) -> Figure:
     return figure
 
 
-def _draw_panel(axis: Any, shows: Panel, method: str, colours: Mapping[str, str]) -> dict[str, Any]:
+def _draw_panel(axis: Any, panel: Panel, method: str, colours: Mapping[str, str]) -> dict[str, Any]:
     """Draw one panel, and return what its legend shows."""
-    colour, handles, minus = colours[method], dict[str, Any](), " minus ERM" if shows.paired else ""
-    if shows.paired:
+    colour, handles, minus = colours[method], dict[str, Any](), " minus ERM" if panel.paired else ""
+    if panel.paired:
         handles["ERM"] = axis.axhline(0, color=COLOURS[ERM], linewidth=1, label="ERM")
-    mean, low, high = (np.array([getattr(s, part) for s in shows.scores]) for part in ("mean", "low", "high"))
+    mean, low, high = (np.array([getattr(s, part) for s in panel.scores]) for part in ("mean", "low", "high"))
     name = f"{names.method_title(method)}{minus and f'{minus}, paired over seeds'}"
-    if shows.ticks:
-        handles[name] = axis.errorbar(shows.x, mean, yerr=(mean - low, high - mean), fmt="o", color=colour, capsize=4)
-        axis.set_xticks(shows.x, shows.ticks, rotation=30, ha="right")
+    if panel.ticks:
+        handles[name] = axis.errorbar(panel.x, mean, yerr=(mean - low, high - mean), fmt="o", color=colour, capsize=4)
+        axis.set_xticks(panel.x, panel.ticks, rotation=30, ha="right")
     else:
-        axis.fill_between(shows.x, low, high, color=colour, alpha=0.2, linewidth=0)
-        (handles[name],) = axis.plot(shows.x, mean, "o-", color=colour, markersize=5, markerfacecolor="white")
-    apart = (low > 0) | (high < 0)
-    if shows.paired and apart.any():
+        axis.fill_between(panel.x, low, high, color=colour, alpha=0.2, linewidth=0)
+        (handles[name],) = axis.plot(panel.x, mean, "o-", color=colour, markersize=5, markerfacecolor="white")
+    excludes_zero = (low > 0) | (high < 0)
+    if panel.paired and excludes_zero.any():
         (handles["95 % interval excludes 0 (uncorrected)"],) = axis.plot(
-            np.array(shows.x)[apart], mean[apart], "o", color=colour, markersize=7
+            np.array(panel.x)[excludes_zero], mean[excludes_zero], "o", color=colour, markersize=7
         )
-    for other, level in shows.lines.items():
-        line = axis.axhline(level, color=colours[other], linestyle="--", linewidth=1.4)
-        handles[f"{names.method_title(other)}{minus}"] = line
-    if shows.log:
+    for rival, level in panel.lines.items():
+        line = axis.axhline(level, color=colours[rival], linestyle="--", linewidth=1.4)
+        handles[f"{names.method_title(rival)}{minus}"] = line
+    if panel.log:
         axis.set_xscale("log")
-    if shows.log and shows.x[-1] < 100 * shows.x[0]:  # fewer than two decades: numbers between the powers of ten, too
+    if panel.log and panel.x[-1] < 100 * panel.x[0]:  # fewer than two decades: numbers between the powers of ten, too
         axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.xaxis.set_major_formatter(FormatStrFormatter("%g"))
         axis.minorticks_off()

@@ -28,19 +28,19 @@ def make_table(
 
     `methods` are its rows, all of the experiment by default, and `more` metrics that its CSV has beside the page's.
     """
-    mine = experiment_runs(experiment, runs, preset)
-    present = [d for d in (*experiment.datasets, experiment.fallback) if d in set(mine["dataset"])]
+    preset_runs = experiment_runs(experiment, runs, preset)
+    present = [d for d in (*experiment.datasets, experiment.fallback) if d in set(preset_runs["dataset"])]
     paper, blocks = paper_rows(experiment), []
     for dataset in present:
         rows = selected_methods(experiment, dataset, methods or experiment.methods)
-        notes = block_notes(experiment, mine[mine["dataset"] == dataset], dataset, rows)
+        notes = block_notes(experiment, preset_runs[preset_runs["dataset"] == dataset], dataset, rows)
         if dataset not in {r["dataset"] for r in paper}:
             known = {r["dataset"] for r in read_csv(RESULTS / "paper" / "results.csv")}
             elsewhere = names.dataset_title(dataset) in known
             notes.append("Not in the paper's table: our addition." if elsewhere else "Not in the paper: a stand-in.")
         metrics, compare = experiment.metrics_of.get(dataset, experiment.metrics), experiment.compare
         about = {"dataset": dataset, "metrics": metrics, "compare": stands_for(experiment, dataset, compare)}
-        blocks.append(make_block(mine, paper, methods=rows, notes=notes, more=more, **about))
+        blocks.append(make_block(preset_runs, paper, methods=rows, notes=notes, more=more, **about))
     about = {"preset": preset, "about": experiment.about_preset.get(preset, "")}
     about |= {"epoch": "of the last epoch"} if shared_options(experiment).get("train.select") == "last" else {}
     return ResultTable(experiment.title, blocks, missing, experiment.notes, **about)
@@ -56,8 +56,8 @@ def block_notes(experiment: Experiment, runs: pd.DataFrame, dataset: str, method
     for method in (m for m in titles if m in layers):
         mixed.setdefault(" and ".join(sorted(layers[method])), []).append(titles[method])
     failed = [f"{title} (seeds {', '.join(map(str, sorted(seeds[m])))})" for m, title in titles.items() if m in seeds]
-    *fewer, (most, _) = sorted(mixed.items(), key=lambda one: len(one[1])) or [("", [])]
-    where = [f"{layer}: {', '.join(those)}" for layer, those in fewer] + [f"{'others: ' * bool(fewer)}{most}"]
+    *fewer, (main_layer, _) = sorted(mixed.items(), key=lambda pair: len(pair[1])) or [("", [])]
+    where = [f"{layer}: {', '.join(group)}" for layer, group in fewer] + [f"{'others: ' * bool(fewer)}{main_layer}"]
     notes = [f"Mixed at {'; '.join(where)}."] if mixed else []
     if failed:
         notes.append(f"By validation no better than the mean of the training labels: {', '.join(failed)}.")
@@ -82,12 +82,12 @@ def list_tables(runs: pd.DataFrame) -> Iterator[tuple[Experiment, str, ResultTab
         changed = experiment.overrides and not experiment.figure
         if not (experiment.paper_table or changed) or experiment.points:
             continue
-        shown = with_batch_row(experiment)
+        merged = with_batch_row(experiment)
         presets = runs.loc[runs["experiment"] == experiment.name, "preset"].unique()
         for preset in sorted(presets, key=lambda p: ({"paper": 0, "released": 1}.get(p, 2), p)):
-            mine = experiment_runs(shown, standard_runs(runs, experiment), preset)
-            missing = missing_lines(experiment, mine, preset)
-            yield experiment, preset, make_table(shown, mine, preset, missing=missing, more=with_everywhere(()))
+            preset_runs = experiment_runs(merged, standard_runs(runs, experiment), preset)
+            missing = missing_lines(experiment, preset_runs, preset)
+            yield experiment, preset, make_table(merged, preset_runs, preset, missing=missing, more=with_everywhere(()))
 
 
 #: Tables of the appendix whose new row, C-Mixup-batch, stands on the page of the table that has their other row.
@@ -98,8 +98,8 @@ def with_batch_row(experiment: Experiment) -> Experiment:
     """Return the experiment with the row and the paper's numbers of its table in `BATCH_ROW`, if it has one."""
     if not (name := BATCH_ROW.get(experiment.name)):
         return experiment
-    other, (*before, last) = load_experiment(name), experiment.methods
-    runs, printed = {"cmixup_batch": dict.fromkeys(other.datasets, name)}, [experiment.paper_table, other.paper_table]
+    batch, (*before, last) = load_experiment(name), experiment.methods
+    runs, printed = {"cmixup_batch": dict.fromkeys(batch.datasets, name)}, [experiment.paper_table, batch.paper_table]
     return replace(experiment, methods=[*before, *runs, last], runs_from=runs, paper_table=" ".join(printed))
 
 
@@ -115,12 +115,12 @@ def missing_lines(experiment: Experiment, runs: pd.DataFrame, preset: str = "pap
     for dataset in experiment.datasets:
         cells = selected_methods(experiment, dataset, experiment.methods)
         if missing := [names.method_title(method) for method in cells if (dataset, method) not in there]:
-            which = "" if len(missing) == len(cells) else f", {', '.join(missing)}"
+            untrained = "" if len(missing) == len(cells) else f", {', '.join(missing)}"
             about = part_file("dataset", dataset)
             values = about["presets"].get(preset, about["presets"]["paper"])
             minutes = values.get("cpu_minutes", about.get("cpu_minutes"))
             cost = f"; a run without mixing takes about {minutes} minutes on a CPU core" * isinstance(minutes, int)
-            lines.append(f"{names.dataset_title(dataset)}{which}: {about.get('absent', 'not run yet')}{cost}")
+            lines.append(f"{names.dataset_title(dataset)}{untrained}: {about.get('absent', 'not run yet')}{cost}")
     return lines
 
 
@@ -133,23 +133,23 @@ def table_files() -> dict[str, str]:
     texts, pages = dict[str, str](), dict[str, tuple[Experiment, list[ResultTable]]]()
     for experiment, preset, table in list_tables(table_runs()):
         texts[f"tables/{experiment.name}_{preset}.csv"] = to_table_csv(table)
-        of, shown = pages.setdefault(experiment.paper_table, (experiment, []))
-        elsewhere = of is not experiment or experiment.name in BATCH_ROW.values()
+        page_experiment, tables = pages.setdefault(experiment.paper_table, (experiment, []))
+        elsewhere = page_experiment is not experiment or experiment.name in BATCH_ROW.values()
         if elsewhere or not experiment.paper_table or preset not in ("paper", "released", "cpu"):
             continue
         # Smaller networks stand beside larger ones that have no C-Mixup yet, not instead of it.
-        there = {b.dataset for one in shown for b in one.blocks if preset == "cpu" and "cmixup" in b.runs}
-        printed = (b for b in table.blocks if any(s.paper for of_one in b.cells.values() for s in of_one.values()))
-        blocks = [b for b in printed if b.dataset not in there and any("cmixup" in method for method in b.runs)]
-        shown += [replace(table, blocks=blocks)] if blocks else []
-    return texts | {f"tables/{e.name}.md": _published_page(e, shown) for e, shown in pages.values() if shown}
+        with_cmixup = {b.dataset for one in tables for b in one.blocks if preset == "cpu" and "cmixup" in b.runs}
+        printed = (b for b in table.blocks if any(s.paper for scores in b.cells.values() for s in scores.values()))
+        blocks = [b for b in printed if b.dataset not in with_cmixup and any("cmixup" in method for method in b.runs)]
+        tables += [replace(table, blocks=blocks)] if blocks else []
+    return texts | {f"tables/{e.name}.md": _published_page(e, tables) for e, tables in pages.values() if tables}
 
 
 def _published_page(experiment: Experiment, tables: Sequence[ResultTable]) -> str:
     """Return the page of a table of the paper, which names the datasets that are in none of its sections."""
-    there = {names.dataset_title(block.dataset) for table in tables for block in table.blocks}
+    titles = {names.dataset_title(block.dataset) for table in tables for block in table.blocks}
     printed = dict.fromkeys(names.dataset_title(row["dataset"]) for row in paper_rows(experiment))
-    missing = [title for title in printed if title not in there]
+    missing = [title for title in printed if title not in titles]
     absent = f"Not here: {', '.join(missing)} ([why](../../docs/data.md#what-is-missing)). " if missing else ""
     target, files = f"reproduce-{experiment.name.replace('_', '-')}", f"`{experiment.name}_*.csv`"
     command = f"`make {target} PRESET={tables[-1].preset}` trains one."

@@ -19,8 +19,8 @@ def drawn_gains(
     places = np.vstack([np.arange(len(scores))[None], rng.integers(len(scores), size=(draws, len(scores)))])
     mean = _drawn_means(scores, places)  # (1 + draws, 1 + K)
     gain, n = 100 * (1 - mean[:, :1] / mean[:, 1:]), np.isfinite(scores[:, 1:]).sum(axis=0)
-    few = np.sqrt(n / (n - 1)) * stdtrit(n - 1, 0.975) / stdtrit(np.inf, 0.975)  # draws of few seeds are too alike
-    gain[1:] = gain[0] + np.nan_to_num(gain[1:] - gain[0]) * few
+    factor = np.sqrt(n / (n - 1)) * stdtrit(n - 1, 0.975) / stdtrit(np.inf, 0.975)  # draws of few seeds are too alike
+    gain[1:] = gain[0] + np.nan_to_num(gain[1:] - gain[0]) * factor
     best = gain.argmin(axis=1) if chosen is None else np.nanargmin(_drawn_means(chosen, places)[:, 1:], axis=1)
     if chosen is not None:
         gain = np.take_along_axis(gain, best[:, None], axis=1)
@@ -45,6 +45,6 @@ def gain_over_best(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[floa
 
 def _drawn_means(scores: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return the mean of each method in draws of seeds, the first's and its difference from it over seeds of both."""
-    apart = (scores - scores[:, :1])[places]  # (draws, seeds, methods)
-    known = (~np.isnan(apart)).sum(axis=1)
-    return scores[places, 0].mean(axis=1)[:, None] + np.nansum(apart, axis=1) / np.where(known, known, np.nan)
+    differences = (scores - scores[:, :1])[places]  # (draws, seeds, methods)
+    known = (~np.isnan(differences)).sum(axis=1)
+    return scores[places, 0].mean(axis=1)[:, None] + np.nansum(differences, axis=1) / np.where(known, known, np.nan)

@@ -29,17 +29,17 @@ class Effect:
     @property
     def mean(self) -> Interval | None:
         """The unweighted mean over tables with its t interval; None for one table."""
-        return clustered_interval([one.mean for one in self.tables.values()], list(self.tables))
+        return clustered_interval([interval.mean for interval in self.tables.values()], list(self.tables))
 
     @property
     def lower(self) -> int:
         """On how many tables the error is lower."""
-        return sum(one.mean < 0 for one in self.tables.values())
+        return sum(interval.mean < 0 for interval in self.tables.values())
 
     @property
     def chance(self) -> float:
         """The two-sided p value of the sign test, that lower and higher are as likely; equal errors do not count."""
-        n = sum(one.mean != 0 for one in self.tables.values())
+        n = sum(interval.mean != 0 for interval in self.tables.values())
         return min(1.0, 2 * float(bdtr(min(self.lower, n - self.lower), n, 0.5)))
 
     def direction(self) -> str:
@@ -83,10 +83,10 @@ def method_effect(errors: pd.DataFrame, method: str, *, base: str = BASE, relati
     """
     if not {method, base} <= {*errors}:
         return None
-    differences, whole = (errors[method] - errors[base]).dropna(), errors[base].groupby("table").mean()
+    differences, base_errors = (errors[method] - errors[base]).dropna(), errors[base].groupby("table").mean()
     tables = {
-        str(table): corrected_interval((100 * mine / whole[table] if relative else mine).tolist())
-        for table, mine in differences.groupby("table") if len(mine) > 1
+        str(table): corrected_interval((100 * values / base_errors[table] if relative else values).tolist())
+        for table, values in differences.groupby("table") if len(values) > 1
     }  # fmt: skip
     return Effect(tables) if tables else None
 
@@ -94,5 +94,5 @@ def method_effect(errors: pd.DataFrame, method: str, *, base: str = BASE, relati
 def rank_methods(errors: pd.DataFrame, method: str) -> list[tuple[str, float]]:
     """Return the methods that have all tables of one of them, with their mean errors over these, the best first."""
     means = errors.groupby("table").mean()
-    whole = means[means[method].notna()].dropna(axis="columns").mean()
-    return list(whole.sort_values(kind="stable").items())
+    complete = means[means[method].notna()].dropna(axis="columns").mean()
+    return list(complete.sort_values(kind="stable").items())

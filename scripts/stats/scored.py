@@ -43,17 +43,17 @@ def write_parts(group: Any, parts: Parts, places: dict[bytes, str] | None = None
     """
     import h5py
 
-    for part, one in parts.items():
-        below = group.create_group(part)
-        arrays = {f"{PREDICTION}_{name}" if name else PREDICTION: values for name, values in one.prediction.items()}
-        for name, values in {"target": one.target, "domain": one.domain, **arrays}.items():
+    for part, scored in parts.items():
+        part_group = group.create_group(part)
+        arrays = {f"{PREDICTION}_{name}" if name else PREDICTION: values for name, values in scored.prediction.items()}
+        for name, values in {"target": scored.target, "domain": scored.domain, **arrays}.items():
             if places is not None and name not in arrays:
                 first = places.setdefault(repr((values.shape, values.dtype)).encode() + values.tobytes(),
-                                          f"{below.name}/{name}")  # fmt: skip
-                if first != f"{below.name}/{name}":
-                    below[name] = h5py.SoftLink(first)
+                                          f"{part_group.name}/{name}")  # fmt: skip
+                if first != f"{part_group.name}/{name}":
+                    part_group[name] = h5py.SoftLink(first)
                     continue
-            below.create_dataset(name, data=values, chunks=values.shape, **COMPRESSION, **options)
+            part_group.create_dataset(name, data=values, chunks=values.shape, **COMPRESSION, **options)
 
 
 def read_parts(group: Any) -> dict[str, Scored]:
@@ -68,38 +68,38 @@ def read_parts(group: Any) -> dict[str, Scored]:
     return parts
 
 
-def error_scores(one: Scored, std: np.ndarray, *, grouped: bool = False) -> dict[str, float]:
+def error_scores(scored: Scored, std: np.ndarray, *, grouped: bool = False) -> dict[str, float]:
     """Return the errors of predictions: `nrmse`, `nrmse_balanced` and, if `grouped`, `nrmse_worst` of large domains.
 
     `std`, `(d_y,)`, is the unit of each target.
     """
-    prediction, target = one.prediction[""], one.target
+    prediction, target = scored.prediction[""], scored.target
     scores = {
         "nrmse": normalised_rmse(prediction, target, std),
         "nrmse_balanced": balanced_rmse(prediction, target, std),
     }
-    ids, counts = np.unique(one.domain, return_counts=True)
+    ids, counts = np.unique(scored.domain, return_counts=True)
     if grouped and (large := ids[counts >= LEAST_ROWS]).size:
-        rows = (one.domain == domain for domain in large)
+        rows = (scored.domain == domain for domain in large)
         scores["nrmse_worst"] = max(normalised_rmse(prediction[members], target[members], std) for members in rows)
     return scores
 
 
-def normal_scores(one: Scored, val: Scored, std: np.ndarray, predictor: str = "") -> dict[str, float]:
+def normal_scores(scored: Scored, val: Scored, std: np.ndarray, predictor: str = "") -> dict[str, float]:
     """Return the scores of normal distributions, of labels in units of `std`; nothing where none are predicted.
 
     `val` has the validation rows, on which the factor of `_rescaled` scores is chosen. `std` is `(d_y,)` or `(1,)`, and
     `predictor` names the means.
     """
     names = predictor, std_name(predictor)
-    if names[1] not in one.prediction:
+    if names[1] not in scored.prediction:
         return {}
 
-    def in_std(scored: Scored) -> tuple[torch.Tensor, torch.Tensor]:
-        both = np.concatenate([scored.prediction[name] / std for name in names], axis=1)
-        return torch.from_numpy(both), torch.from_numpy(scored.target / std)
+    def in_std(part: Scored) -> tuple[torch.Tensor, torch.Tensor]:
+        both = np.concatenate([part.prediction[name] / std for name in names], axis=1)
+        return torch.from_numpy(both), torch.from_numpy(part.target / std)
 
-    return evaluate_normal(*in_std(one), in_std(val), predictor)
+    return evaluate_normal(*in_std(scored), in_std(val), predictor)
 
 
 def finite_or_inf(value: float) -> float:
@@ -129,11 +129,11 @@ def _squared_errors(prediction: np.ndarray, target: np.ndarray, std: np.ndarray)
     return np.square((prediction.astype(np.float64) - target.astype(np.float64)) / std)
 
 
-def rounded_predictions(one: Scored) -> Scored:
+def rounded_predictions(scored: Scored) -> Scored:
     """Return predictions to `BITS` bits, an error of 1 in 8,000, which a file keeps in half the room."""
     shift = 24 - BITS
     half, mask = np.int32(1 << (shift - 1)), np.int32(-1 << shift)
     values: Mapping[str, np.ndarray] = {
-        name: ((array.view(np.int32) + half) & mask).view(np.float32) for name, array in one.prediction.items()
+        name: ((array.view(np.int32) + half) & mask).view(np.float32) for name, array in scored.prediction.items()
     }
-    return Scored(values, one.target, one.domain)
+    return Scored(values, scored.target, scored.domain)

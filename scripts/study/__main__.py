@@ -35,29 +35,29 @@ KEYS = {
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_args(argv, KEYS, __doc__, names=("what",))
-        if problems := (train_part if "what" in given else try_entry)(given, load_rules(given.get("rules", PROTOCOL2))):
+        args = parse_args(argv, KEYS, __doc__, names=("what",))
+        if problems := (train_part if "what" in args else try_entry)(args, load_rules(args.get("rules", PROTOCOL2))):
             print("\n".join(f"error: {problem}" for problem in problems), file=sys.stderr)
             sys.exit(1)
 
 
-def try_entry(given: Args, rules: Rules) -> list[str]:
+def try_entry(args: Args, rules: Rules) -> list[str]:
     """Try a method; return a line for what went wrong."""
-    if "method" not in given:
+    if "method" not in args:
         raise InputError("the first word must be train, or method= must be given")
     usual = "random" if rules.name == PROTOCOL2 else rules.conditions[0].name
-    where = given.get("tables", LITE), given.get("conditions", usual).split(",")
-    return try_method(given["method"], *where, rules, out=given.out, jobs=given.count("jobs"))
+    where = args.get("tables", LITE), args.get("conditions", usual).split(",")
+    return try_method(args["method"], *where, rules, out=args.out, jobs=args.count("jobs"))
 
 
-def train_part(given: Args, rules: Rules) -> list[str]:
+def train_part(args: Args, rules: Rules) -> list[str]:
     """Train what is missing of a part of the study; return a line for what went wrong."""
-    check_choice("what", given["what"], ("train",))
-    if "method" in given:
-        raise InputError(f"method must be given without train, or be methods=, got {given['method']!r}")
+    check_choice("what", args["what"], ("train",))
+    if "method" in args:
+        raise InputError(f"method must be given without train, or be methods=, got {args['method']!r}")
     groups = {LITE: rules.lite_tables(), ALL: []}
-    names = {k: groups.get(given[k], given[k].split(",")) for k in ("tables", "conditions", "methods") if k in given}
-    return train_missing(given.out / "study", rules.cells(**names), rules, given.count("jobs"))
+    names = {k: groups.get(args[k], args[k].split(",")) for k in ("tables", "conditions", "methods") if k in args}
+    return train_missing(args.out / "study", rules.cells(**names), rules, args.count("jobs"))
 
 
 if __name__ == "__main__":

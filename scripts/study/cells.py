@@ -29,7 +29,7 @@ from scripts.driver.execute import make_run, scored_predictions
 from scripts.driver.job import Job, plan_job
 from scripts.driver.locks import holding_locks
 from scripts.driver.provenance import run_environment
-from scripts.plan.rerun import Again, Cell
+from scripts.plan.rerun import Cell, Rerun
 from scripts.plan.schedule import Item, stacks_of, train_items
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells
@@ -76,8 +76,8 @@ def train_missing(
     done = cells_done(store, rules)
     groups = itertools.groupby((cell for cell in cells if cell.key not in done), key=lambda cell: cell.key[:2])
     todo = sorted((list(group) for _, group in groups), key=cost, reverse=True)
-    left = sum(map(len, todo))
-    print(f"{len(cells) - left} of {len(cells)} cells are done; training {left}", flush=True)
+    n_left = sum(map(len, todo))
+    print(f"{len(cells) - n_left} of {len(cells)} cells are done; training {n_left}", flush=True)
     call = partial(train_group, store, rules=rules, stored=stored or store)
     items = [Item(" ".join(group[0].key[:2]), epochs=len(group), call=partial(call, group)) for group in todo]
     return train_items(items, "study", workers=jobs or core_count(), unit="cells")
@@ -104,9 +104,9 @@ def known_runs(store: Path, rules: Rules, table: str, condition: str, load: Load
     """
     known = Known()
     runs = published_runs(store, [rules.experiment], [table])
-    mine = runs[(runs["options"] == f"condition={condition}") & (runs["method"] == BASE)]
+    erm_runs = runs[(runs["options"] == f"condition={condition}") & (runs["method"] == BASE)]
     cells = read_cells(predictions_file(store, rules.experiment, table))
-    for run in mine.to_dict("records"):
+    for run in erm_runs.to_dict("records"):
         about, parts = Report(scores=scores_of(run)), dict[str, Scored]()
         if math.isnan(run["trial"]):
             if run["shared"].get("checksums", {}) != dict(load(int(run["split"])).checksums):
@@ -132,9 +132,9 @@ def train_cell(cell: StudyCell, rules: Rules, load: Load, std: np.ndarray, known
     if file := rules.methods[cell.method].get("file"):
         shared["entry"] = {"file": Path(file).name, "sha256": sha256_of(Path(file))}
     finals: Runs = [
-        ({**run_head(cell, rules, seed), "words": list(words), **one.about, "facts": {}, "split": seed // WEIGHTS,
-          **shared}, one.parts)
-        for seed, words, one in runs
+        ({**run_head(cell, rules, seed), "words": list(words), **outcome.about, "facts": {}, "split": seed // WEIGHTS,
+          **shared}, outcome.parts)
+        for seed, words, outcome in runs
     ]  # fmt: skip
     return [*finals, *((trial, None) for trial in trials)]
 
@@ -185,7 +185,7 @@ def tune_networks(cell: StudyCell, rules: Rules, load: Load, std: np.ndarray, kn
                  "facts": {}}
                 for k, (words, score) in enumerate(zip(words_of_trials, scores, strict=True))
             ]  # fmt: skip
-        finals += [(one, tuple(rules.final_words(cell.method, best))) for one in seeds]
+        finals += [(run_seed, tuple(rules.final_words(cell.method, best))) for run_seed in seeds]
     train_new(finals)
     return trials, [(*pair, known[pair]) for pair in finals], run_environment(make(finals[0][1]).device)
 
@@ -204,11 +204,11 @@ def train_runs(runs: Sequence[tuple[Job, int]], load: Load, *, apart: bool = Fal
 
     splits = [seed // WEIGHTS for _, seed in runs]
     for split in sorted(set(splits)) if apart else [None]:
-        some = [k for k in range(len(runs)) if split in (None, splits[k])]
-        for stack in stacks_of([runs[k][0] for k in some]):
-            places = [some[place] for place in stack]
-            first, made = runs[places[0]][0], [make_run(*runs[k], rows(splits[k])) for k in places]
-            results |= zip(places, train(made, first.settings, first.device), strict=True)
+        members = [k for k in range(len(runs)) if split in (None, splits[k])]
+        for stack in stacks_of([runs[k][0] for k in members]):
+            places = [members[place] for place in stack]
+            first, stack_runs = runs[places[0]][0], [make_run(*runs[k], rows(splits[k])) for k in places]
+            results |= zip(places, train(stack_runs, first.settings, first.device), strict=True)
     return [results[k] for k in range(len(runs))]
 
 
@@ -222,15 +222,15 @@ def run_predictions(result: RunResult, data: RegressionData, loss: Loss) -> dict
 
 def score_run(parts: Mapping[str, Scored], best_epoch: int, std: np.ndarray, *, grouped: bool) -> Outcome:
     """Return the outcome of a run's predictions; scores that are not finite are infinity."""
-    kept = {part: rounded_predictions(one) for part, one in parts.items()}
+    kept = {part: rounded_predictions(predictions) for part, predictions in parts.items()}
     scores = {}
-    for part, one in kept.items():
-        values = error_scores(one, std, grouped=grouped) | normal_scores(one, kept["val"], std)
+    for part, predictions in kept.items():
+        values = error_scores(predictions, std, grouped=grouped) | normal_scores(predictions, kept["val"], std)
         scores[part] = {name: finite_or_inf(value) for name, value in values.items()}
     return Outcome({"scores": scores, "best_epoch": best_epoch}, kept)
 
 
-def study_again(cell: Cell, folder: Path) -> Again:
+def study_rerun(cell: Cell, folder: Path) -> Rerun:
     """Return how a published cell is trained again in a folder, with a tuning of its own, and its reports read then."""
     first = cell.first
     rules = load_rules(first["experiment"].removeprefix(f"{STUDY}_"))

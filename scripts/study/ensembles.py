@@ -36,8 +36,8 @@ def read_ensembles(store: Path, experiment: str) -> pd.DataFrame:
     """Return the rows of an experiment of the study; none where it has no ensembles."""
     path = store / FILE
     rows = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=KEY)
-    mine = rows[rows["experiment"] == experiment].drop(columns="experiment")
-    return mine.assign(seed=mine["split"]).dropna(axis="columns", how="all")
+    experiment_rows = rows[rows["experiment"] == experiment].drop(columns="experiment")
+    return experiment_rows.assign(seed=experiment_rows["split"]).dropna(axis="columns", how="all")
 
 
 def keep_ensembles(store: Path, results: Path) -> None:
@@ -63,9 +63,9 @@ def ensemble_rows(store: Path) -> Iterator[dict[str, Any]]:
     for place, runs in places.items():
         for split in sorted({seed // WEIGHTS for _, seed in runs}):
             for name, members in ENSEMBLES.items():
-                wanted = [(method, WEIGHTS * split + k) for method, numbers in members.items() for k in numbers]
-                if runs.keys() >= set(wanted):
-                    val, test = (average([runs[one][part] for one in wanted]) for part in ("val", "test"))
+                keys = [(method, WEIGHTS * split + k) for method, numbers in members.items() for k in numbers]
+                if runs.keys() >= set(keys):
+                    val, test = (average([runs[key][part] for key in keys]) for part in ("val", "test"))
                     scores = error_scores(test, stds[place]) | normal_scores(test, val, stds[place])
                     row = dict(zip(KEY, (*place, name, split), strict=True))
                     yield row | {f"test_{score}": value for score, value in scores.items()}
@@ -73,9 +73,9 @@ def ensemble_rows(store: Path) -> Iterator[dict[str, Any]]:
 
 def average(members: Sequence[Scored]) -> Scored:
     """Return the mean prediction of networks; of distributions the normal one with the moments of their mixture."""
-    means = np.stack([one.prediction[""] for one in members]).astype(np.float64)
+    means = np.stack([member.prediction[""] for member in members]).astype(np.float64)
     prediction = {"": means.mean(axis=0)}
     if STD in members[0].prediction:
-        stds = np.stack([one.prediction[STD] for one in members]).astype(np.float64)
+        stds = np.stack([member.prediction[STD] for member in members]).astype(np.float64)
         prediction[STD] = np.sqrt((stds**2 + means**2).mean(axis=0) - prediction[""] ** 2)
     return Scored(prediction, members[0].target, members[0].domain)

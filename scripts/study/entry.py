@@ -83,14 +83,14 @@ class BatchMethod(Method):
 
 def from_file(path: str, options: dict | None = None) -> Method:
     """Return the method of a file; options are arguments of its class, or of its function after the generator."""
-    module, given = load_module(Path(path)), dict(options or {})
-    made = method_of(module)
+    module, kwargs = load_module(Path(path)), dict(options or {})
+    build = method_of(module)
     try:
-        inspect.signature(made).bind(*([None] * 3 if made is vars(module).get("batch") else []), **given)
+        inspect.signature(build).bind(*([None] * 3 if build is vars(module).get("batch") else []), **kwargs)
     except TypeError as error:
-        raise InputError(f"space of {path} does not suit {made.__name__}: {error}") from None
+        raise InputError(f"space of {path} does not suit {build.__name__}: {error}") from None
     method: Any = (
-        made(**given) if inspect.isclass(made) else BatchMethod(made, given, space_combinations(space_of(module)))
+        build(**kwargs) if inspect.isclass(build) else BatchMethod(build, kwargs, space_combinations(space_of(module)))
     )
     return method
 

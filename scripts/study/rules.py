@@ -156,15 +156,15 @@ class Rules:
         self, tables: Sequence[str] = (), conditions: Sequence[str] = (), methods: Sequence[str] = ()
     ) -> list[StudyCell]:
         """Return the cells, all or those of the names given."""
-        every = [t.name for t in self.tables], [c.name for c in self.conditions], list(self.methods)
-        chosen = [given or names for given, names in zip((tables, conditions, methods), every, strict=True)]
-        for what, given, names in zip(("tables", "conditions", "methods"), chosen, every, strict=True):
-            if wrong := [name for name in given if name not in names]:
-                raise InputError(f"{what} must be among {', '.join(names)}, got {wrong[0]!r}")
+        all_names = [t.name for t in self.tables], [c.name for c in self.conditions], list(self.methods)
+        chosen = [selected or names for selected, names in zip((tables, conditions, methods), all_names, strict=True)]
+        for key, selected, names in zip(("tables", "conditions", "methods"), chosen, all_names, strict=True):
+            if wrong := [name for name in selected if name not in names]:
+                raise InputError(f"{key} must be among {', '.join(names)}, got {wrong[0]!r}")
         every_cell = (StudyCell(t, c, method) for t in self.tables for c in self.conditions for method in c.methods)
         return [
             cell for cell in every_cell if self.fits(cell.table, cell.condition)
-            and all(name in given for name, given in zip(cell.key, chosen, strict=True))
+            and all(name in selected for name, selected in zip(cell.key, chosen, strict=True))
         ]  # fmt: skip
 
     def fits(self, table: StudyTable, condition: Condition) -> bool:
@@ -174,8 +174,8 @@ class Rules:
 
     def tunings(self, cell: StudyCell) -> list[Tuning]:
         """Return a tuning for each split; seeds are `WEIGHTS` times the split and the number of the initial weights."""
-        many = cell.method in self.ensemble["methods"] and cell.condition.name in self.ensemble["settings"]
-        weights = self.ensemble["weights"] if many else self.weights
+        is_ensemble = cell.method in self.ensemble["methods"] and cell.condition.name in self.ensemble["settings"]
+        weights = self.ensemble["weights"] if is_ensemble else self.weights
         tunings = []
         for split in range(self.first_split, self.first_split + self.splits):
             seed, trials = WEIGHTS * split, self.trials(cell.method, split, cell.table.name)
@@ -243,24 +243,24 @@ def load_rules(name: str = PROTOCOL2) -> Rules:
     """Read rules by their name, those that they are `like` in what they do not say, and the tables beside them."""
     check_choice("rules", name, tuple(sorted(file.stem for file in FOLDER.glob("*.yaml"))))
     path = FOLDER / f"{name}.yaml"
-    given = read_part(path)
-    if "like" in given:
-        given = {**read_part(FOLDER / given["like"]), **given}
+    config = read_part(path)
+    if "like" in config:
+        config = {**read_part(FOLDER / config["like"]), **config}
     for key, choices in {"search": SEARCHES, "draws": ("split", "table"), "loss": tuple(LOSSES)}.items():
-        check_choice(f"{key} of {path}", given.get(key, choices[0]), choices)
+        check_choice(f"{key} of {path}", config.get(key, choices[0]), choices)
     conditions = []
-    for condition, about in given["conditions"].items():
+    for condition, about in config["conditions"].items():
         rows = {key: value for key, value in about.items() if key not in ("methods", "grouped")}
-        methods = given["methods"] if about["methods"] == "all" else about["methods"]
+        methods = config["methods"] if about["methods"] == "all" else about["methods"]
         conditions.append(Condition(condition, tuple(methods), rows, about.get("grouped", False)))
-    given["tables"] = tuple(map(_table_row, read_csv(FOLDER / given["tables"])))
-    if "chosen" in given:
-        given["chosen"] = {
+    config["tables"] = tuple(map(_table_row, read_csv(FOLDER / config["tables"])))
+    if "chosen" in config:
+        config["chosen"] = {
             (row["table"], row["condition"], int(row["split"])):
                 [f"train.lr={float(row['lr'])}", f"train.weight_decay={float(row['weight_decay'])}"]
-            for row in read_csv(FOLDER / given["chosen"])
+            for row in read_csv(FOLDER / config["chosen"])
         }  # fmt: skip
-    values = {field.name: given[field.name] for field in fields(Rules) if field.name in given}
+    values = {field.name: config[field.name] for field in fields(Rules) if field.name in config}
     return Rules(**{**values, "name": name, "conditions": tuple(conditions)})
 
 

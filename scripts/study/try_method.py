@@ -45,12 +45,12 @@ def try_method(
     file = Path(entry.methods[name].get("file", ""))
     digest = sha256_of(file) if file.name else None
     store = out / "entries" / (f"{name}-{digest[:8]}" if digest else name)
-    every = [table.name for table in rules.tables]
-    groups = {LITE: rules.lite_tables(), ALL: every}
+    all_tables = [table.name for table in rules.tables]
+    groups = {LITE: rules.lite_tables(), ALL: all_tables}
     chosen = groups.get(tables) or tables.split(",")
-    if wrong := next((table for table in chosen if table not in every), ""):
-        raise InputError(f"tables must be {LITE}, {ALL} or names among {', '.join(every)}, got {wrong!r}"
-                         f"{near_hint(wrong, [*groups, *every])}")  # fmt: skip
+    if wrong := next((table for table in chosen if table not in all_tables), ""):
+        raise InputError(f"tables must be {LITE}, {ALL} or names among {', '.join(all_tables)}, got {wrong!r}"
+                         f"{near_hint(wrong, [*groups, *all_tables])}")  # fmt: skip
     if not (cells := entry.cells(chosen, conditions, [name])):
         raise InputError(f"conditions must fit the tables, got {','.join(conditions)} of {tables}")
     places = {cell.key[:2] for cell in cells}
@@ -61,8 +61,8 @@ def try_method(
                  and (key[2] != name or shared.get("entry", {}).get("sha256") == digest)}  # fmt: skip
     stored = stored[[key in published for key in run_keys(stored)]]
     lacking = places - {key[:2] for key in published if key[2] == BASE}
-    if some := ", ".join(sorted("/".join(place) for place in lacking)):
-        raise InputError(f"tables must have published cells of ERM, and these have none: {some}")
+    if unpublished := ", ".join(sorted("/".join(place) for place in lacking)):
+        raise InputError(f"tables must have published cells of ERM, and these have none: {unpublished}")
     check_repeats(cells, entry)
     if digest:
         store.mkdir(parents=True, exist_ok=True)
@@ -72,8 +72,8 @@ def try_method(
     print(f"{name}: {len(todo)} of {len(cells)} cells to train; all is written to {store}")
     if problems := train_missing(store, todo, entry, jobs, stored=results) if todo else []:
         return problems
-    missing, mine = {cell.key for cell in cells} - published, read_store(entry, store)
-    runs = pd.concat([stored, mine[[key in missing for key in run_keys(mine)]]])
+    missing, method_runs = {cell.key for cell in cells} - published, read_store(entry, store)
+    runs = pd.concat([stored, method_runs[[key in missing for key in run_keys(method_runs)]]])
     for condition in conditions:
         print(method_summary(runs, condition, name, entry))
     return []
@@ -87,17 +87,17 @@ def check_repeats(cells: Sequence[StudyCell], rules: Rules) -> None:
     trials = rules.trials(cell.method, 0, cell.table.name)[rules.shared :]
     words = [[*rules.final_words(cell.method, trial), f"train.epochs={PROBE_EPOCHS}", "train.patience=null"]
              for trial in trials]  # fmt: skip
-    runs = [(plan_job(compose_train(rules.command(cell, one))), 0) for one in words]
-    for one, other in zip(*(train_runs(runs, load) for _ in range(2)), strict=True):
-        if not np.array_equal(one.predictions["val"][""], other.predictions["val"][""], equal_nan=True):
+    runs = [(plan_job(compose_train(rules.command(cell, trial_words))), 0) for trial_words in words]
+    for first, second in zip(*(train_runs(runs, load) for _ in range(2)), strict=True):
+        if not np.array_equal(first.predictions["val"][""], second.predictions["val"][""], equal_nan=True):
             raise InputError(f"method {cell.method} gives other predictions when it is trained again with the same "
                              "seed: all that is random must come from the generator that it is given")  # fmt: skip
 
 
 def degenerate_splits(runs: pd.DataFrame, method: str) -> tuple[int, int]:
     """Return on how many splits validation selected no mixing for a method, and of how many."""
-    mine = runs[(runs["method"] == method) & runs["trial"].isna()]
-    words = mine.groupby(["table", "split"])["hyperparameters"].last()
+    final_runs = runs[(runs["method"] == method) & runs["trial"].isna()]
+    words = final_runs.groupby(["table", "split"])["hyperparameters"].last()
     return sum(map(is_erm, words)), len(words)
 
 
@@ -122,8 +122,8 @@ def method_summary(runs: pd.DataFrame, condition: str, method: str, rules: Rules
         tuned = "Learning rate and weight decay are ERM's; the method was not tuned."
     width, places = max(map(len, effect.tables)), 1 if unit == "%" else 2
     tables = "".join(f"  {table:<{width}}  {interval_text(one, places)}\n" for table, one in effect.tables.items())
-    way, rank = effect.direction(), [name for name, _ in order].index(method) + 1
-    direction = "the direction is inconclusive" if way == INCONCLUSIVE else f"the mean error is {way}"
+    side, rank = effect.direction(), [name for name, _ in order].index(method) + 1
+    direction = "the direction is inconclusive" if side == INCONCLUSIVE else f"the mean error is {side}"
     lines = [
         f"{method}, setting {condition}, {len(effect.tables)} datasets",
         f"Mean change: {interval_text(effect.mean, places)} {unit}; {direction}.",

@@ -96,9 +96,9 @@ def test_a_run_is_at_the_point_it_was_planned_for_and_at_no_other(method: str) -
         job = plan_job(compose_train([*cell, *override_words(point.options), "device=cpu"]))
         about = {"dataset": "crime", "method": method, "preset": job.config["preset"], "options": job.options}
         reports.append(plain_report(experiment="ablation_ood", seed=seed, config=job.config, run="", **about))
-    found = runs_by_point(ABLATION, "crime", frame_of(reports), "paper")
+    by_point = runs_by_point(ABLATION, "crime", frame_of(reports), "paper")
     want = {point.label: [seed] for seed, point in enumerate(points)}
-    assert {label: runs["seed"].tolist() for (one, label), runs in found.items() if one == method} == want
+    assert {label: runs["seed"].tolist() for (one, label), runs in by_point.items() if one == method} == want
 
 
 # ---- the page

@@ -13,7 +13,7 @@ import pytest
 
 from scripts import bandwidth, collect, reproduce, tune
 from scripts.config import parts as config
-from scripts.config.compose import CONFIG_DIR, is_own, normalize_arguments
+from scripts.config.compose import CONFIG_DIR, is_custom, normalize_arguments
 from scripts.config.words import take_folders
 from scripts.driver.execute import execute_together
 from scripts.driver.job import plan_job
@@ -205,10 +205,10 @@ def test_every_command_finds_parts_in_a_folder_of_ones_own(
     assert "wave: 200 training labels" in in_a_new_process(bandwidth, "dataset=wave")
     assert "own: wave halving default: 1 runs" in in_a_new_process(reproduce, "own", "dry_run=1", "preset=default")
     assert "halving" in in_a_new_process(collect, "over=method")
-    found = in_a_new_process(tune, "dataset=wave", "method=erm", "epochs=1")
-    assert f"-> {tmp_path / tune.FILE}\npython -m scripts.train dataset=wave method=erm" in found
+    output = in_a_new_process(tune, "dataset=wave", "method=erm", "epochs=1")
+    assert f"-> {tmp_path / tune.FILE}\npython -m scripts.train dataset=wave method=erm" in output
     assert len((tmp_path / tune.FILE).read_text().splitlines()) == 1
-    assert [is_own(*names) for names in (("wave", "erm"), ("no2", "halving"), ("no2", "erm"))] == [True, True, False]
+    assert [is_custom(*names) for names in (("wave", "erm"), ("no2", "halving"), ("no2", "erm"))] == [True, True, False]
 
 
 def test_a_folder_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

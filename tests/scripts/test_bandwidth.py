@@ -90,5 +90,5 @@ def test_the_committed_numbers_are_those_of_the_labels(name: str) -> None:
 def held_to(name: str, labels: np.ndarray) -> None:
     """Compare the committed rows of a dataset with what its labels give: to the last digit that is written."""
     rows = [r for r in read_csv(RESULTS / "bandwidth.csv") if r["dataset"] == name]
-    reports = bandwidth.looked_at(labels, published_bandwidths()[name])
+    reports = bandwidth.reports_of(labels, published_bandwidths()[name])
     assert rows == bandwidth.measured_rows(name, labels, reports), "run make reproduce-bandwidth-check"

@@ -217,7 +217,7 @@ OPTIONS = {"dataset": "the table; default all", "out": "folder; default outputs"
 def test_words_are_read_by_key_and_the_first_ones_by_place() -> None:
     given = parse_args(["table1", "dataset=a,b,a", "out=", "dry_run=1"], {"table": "", **OPTIONS}, None, ["table"])
     assert given == {"table": "table1", "dataset": "a,b,a", "dry_run": "1"}
-    assert given.listed("dataset", ["a", "b", "c"]) == ["a", "b"]
+    assert given.names("dataset", ["a", "b", "c"]) == ["a", "b"]
     assert (given.switch("dry_run"), given.switch("out"), given.numbers("dry_run")) == (True, False, [1])
     assert parse_args(["more.of=1"], {"more.": "options"}, None) == {"more.of": "1"}
     folder = "outputs/runs/bandwidth=0.1,lr=3/seed=0"  # a name with = in it

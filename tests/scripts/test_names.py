@@ -178,7 +178,7 @@ def test_a_value_that_hydra_cannot_read_names_sign_and_advice(word: str, message
 
 
 @pytest.mark.parametrize(
-    ("typed", "said", "shown"),
+    ("typed", "message", "expected"),
     [
         ("table=a.csv target=b", "path: no such file a.csv", "table: no such file a.csv"),
         ("table=a.csv", "dataset.path=a.csv method=erm dataset=csv: no", "table=a.csv method=erm: no"),
@@ -189,9 +189,9 @@ def test_a_value_that_hydra_cannot_read_names_sign_and_advice(word: str, message
         ),
     ],
 )
-def test_an_error_names_the_words_that_were_typed(typed: str, said: str, shown: str) -> None:
+def test_an_error_names_the_words_that_were_typed(typed: str, message: str, expected: str) -> None:
     normalize_arguments(typed.split())
-    assert as_typed(said) == shown
+    assert as_typed(message) == expected
 
 
 @pytest.mark.parametrize(

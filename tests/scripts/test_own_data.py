@@ -122,27 +122,27 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def own_words(kind: str, place: Path) -> list[str]:
+def train_words(kind: str, place: Path) -> list[str]:
     given = [word.format(place=place) for word in KINDS[kind].train]
     return [*given, "seeds=0..1", "train.epochs=2", "logger=none"]
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def own_run(request: pytest.FixtureRequest, place: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Job]:
+def user_run(request: pytest.FixtureRequest, place: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Job]:
     """A run of two seeds on data of each kind."""
-    job = job_of(tmp_path_factory.mktemp(request.param), *own_words(request.param, place))
+    job = job_of(tmp_path_factory.mktemp(request.param), *train_words(request.param, place))
     execute_job(job)
     return request.param, job
 
 
-def test_a_run_predicts_its_own_numbers(own_run: tuple[str, Job], place: Path, tmp_path: Path) -> None:
+def test_a_run_predicts_its_own_numbers(user_run: tuple[str, Job], place: Path, tmp_path: Path) -> None:
     """By the command, from the files; of a series, whose last test window is all that it is given."""
-    kind, job = KINDS[own_run[0]], own_run[1]
+    kind, job = KINDS[user_run[0]], user_run[1]
     folder, out = RunFolder(job.run_folder(1)), tmp_path / "p.csv"
     predict.main([f"run={folder.path}", *(word.format(place=place) for word in kind.new), f"out={out}"])
     written, test = pd.read_csv(out), folder.predictions()["test"]
     kept, rows = test.prediction[""].reshape(len(test.target), -1), list[int]()
-    if own_run[0] == "series":
+    if user_run[0] == "series":
         assert written["day"].tolist() == pd.date_range("1990-06-07", periods=3).strftime("%Y-%m-%d").tolist()
         kept, rows = test.prediction[""].reshape(-1, 2)[-3:], [0, 1, 2]
     else:
@@ -153,11 +153,11 @@ def test_a_run_predicts_its_own_numbers(own_run: tuple[str, Job], place: Path, t
 
 
 def test_an_interrupted_run_goes_on_as_if_it_had_not_been(
-    own_run: tuple[str, Job], place: Path, tmp_path: Path
+    user_run: tuple[str, Job], place: Path, tmp_path: Path
 ) -> None:
     """After its first epoch; of images the views of the second are the same ones, and so is every digit."""
-    kind, whole = own_run
-    words = [*own_words(kind, place), "checkpoint_every=1"]
+    kind, whole = user_run
+    words = [*train_words(kind, place), "checkpoint_every=1"]
     with pytest.raises(KeyboardInterrupt):
         execute_job(job_of(tmp_path, *words), killed_after(1))
     again, epochs = job_of(tmp_path, *words), set[int]()
@@ -171,9 +171,9 @@ def test_an_interrupted_run_goes_on_as_if_it_had_not_been(
 
 
 def test_new_data_that_do_not_fit_are_one_line_and_the_option_that_it_names_helps(
-    own_run: tuple[str, Job], place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    user_run: tuple[str, Job], place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kind, job = own_run
+    kind, job = user_run
     for words, message in KINDS[kind].bad:
         with pytest.raises(SystemExit) as stop:
             predict.main([f"run={job.run_folder(0)}", *(word.format(place=place) for word in words)])
@@ -185,18 +185,18 @@ def test_new_data_that_do_not_fit_are_one_line_and_the_option_that_it_names_help
         predict.main([f"run={job.run_folder(0)}", *given])
 
 
-@pytest.mark.parametrize("own_run", ["series"], indirect=True)
+@pytest.mark.parametrize("user_run", ["series"], indirect=True)
 def test_naive_errors_stand_beside_every_score(
-    own_run: tuple[str, Job], place: Path, capsys: pytest.CaptureFixture[str]
+    user_run: tuple[str, Job], place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    values, job = pd.read_csv(place / "rates.csv")[["australia", "britain"]].to_numpy(), own_run[1]
+    values, job = pd.read_csv(place / "rates.csv")[["australia", "britain"]].to_numpy(), user_run[1]
     last_rows = range(127, 160 - 3)  # of the windows of test
     errors = np.array([values[row + step] - values[row] for row in last_rows for step in (1, 2, 3)])
     scores = RunFolder(job.run_folder(0)).report()["scores"]["test"]
     assert scores["rmse_naive_last_value"] == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-4)
     assert scores["mae_naive_last_value"] == pytest.approx(np.abs(errors).mean(), rel=1e-4)
     assert {"rmse", "mae", "mape", "rmse_naive_week_before", "mape_naive_week_before"} <= scores.keys()
-    run_training(composed(job.out, *own_words("series", place)))
+    run_training(composed(job.out, *train_words("series", place)))
     out = capsys.readouterr().out
     mean = np.mean([RunFolder(job.run_folder(seed)).report()["scores"]["test"]["rmse"] for seed in (0, 1)])
     better = mean < min(value for name, value in scores.items() if name.startswith("rmse_naive"))
@@ -205,11 +205,11 @@ def test_naive_errors_stand_beside_every_score(
     assert "rmse_naive" not in out
 
 
-@pytest.mark.parametrize("own_run", ["images"], indirect=True)
+@pytest.mark.parametrize("user_run", ["images"], indirect=True)
 def test_the_error_of_images_is_that_of_their_labels(
-    own_run: tuple[str, Job], place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    user_run: tuple[str, Job], place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out, given = tmp_path / "p.csv", [f"run={own_run[1].run_folder(0)}", f"images={place / 'photos'}"]
+    out, given = tmp_path / "p.csv", [f"run={user_run[1].run_folder(0)}", f"images={place / 'photos'}"]
     predict.main([*given, f"labels={place / 'labels.csv'}", "id=patient", f"out={out}"])
     frame, labels = (pd.read_csv(path, dtype={"picture": str, "patient": str}) for path in (out, place / "labels.csv"))
     assert list(frame) == ["file", "patient", "ink"]
@@ -248,17 +248,17 @@ def test_the_bandwidth_of_own_images_is_that_of_their_labels(place: Path, monkey
     assert seen[0].shape == (14, 1)
 
 
-@pytest.mark.parametrize("own_run", ["images"], indirect=True)
-def test_wandb_shows_images_with_truth_and_prediction(own_run: tuple[str, Job]) -> None:
-    kept = RunFolder(own_run[1].run_folder(0)).predictions()
-    test = own_run[1].dataset.load(0).test
+@pytest.mark.parametrize("user_run", ["images"], indirect=True)
+def test_wandb_shows_images_with_truth_and_prediction(user_run: tuple[str, Job]) -> None:
+    kept = RunFolder(user_run[1].run_folder(0)).predictions()
+    test = user_run[1].dataset.load(0).test
     wandb = SimpleNamespace(Image=lambda image, caption: (image, caption))
-    shown = pictures(wandb, kept, test.x)["test/images"]
+    captioned_images = pictures(wandb, kept, test.x)["test/images"]
     truth, predicted = kept["test"].target[:, 0], kept["test"].prediction[""][:, 0]
-    assert [caption for _, caption in shown] == [
+    assert [caption for _, caption in captioned_images] == [
         f"truth {t:.4g}; prediction {p:.4g}" for t, p in zip(truth, predicted, strict=True)
     ]
-    for (image, _), y in zip(shown, truth, strict=True):
+    for (image, _), y in zip(captioned_images, truth, strict=True):
         assert image.shape == (8, 8, 3)
         assert abs(int(image[:, :, 0].sum()) - y) < 0.05 * y
     assert pictures(wandb, kept, test.y) == {}

@@ -46,7 +46,7 @@ def test_a_single_run_predicts_its_own_numbers_bit_for_bit(table_run: tuple[Job,
     """Of an own table, read as a user reads it: with a log target, holes and categories."""
     job, path = table_run
     run = load_run(job.run_folder(0))
-    frame = predict.read_new(path, run)
+    frame = predict.read_new_table(path, run)
     kept = RunFolder(job.run_folder(0)).predictions()
     data, predicted = job.dataset.load(0), run.predict(frame)
     inputs = run.preprocessing.apply(frame)
@@ -118,7 +118,7 @@ SECTIONS = re.split(r"^## ", (ROOT / "docs/own_data.md").read_text(), flags=re.M
 def test_the_commands_of_the_page_end_in_the_predictions_that_it_shows(title: str, tmp_path: Path) -> None:
     """Errors are those of the page within a tenth: training differs between processors."""
     (section,) = [text for text in SECTIONS if text.startswith(f"{title}\n")]
-    write, commands, shown = (
+    write, commands, output = (
         re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)[0]
         for kind, text in (("bash", SECTIONS[0]), ("bash", section), ("text", section))
     )
@@ -128,8 +128,8 @@ def test_the_commands_of_the_page_end_in_the_predictions_that_it_shows(title: st
         ["bash", "-ec", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    printed = done.stdout.splitlines()[-len(shown.splitlines()) :]
+    printed = done.stdout.splitlines()[-len(output.splitlines()) :]
     number = r"\d+\.\d+"
-    assert [re.sub(number, "", line) for line in printed] == [re.sub(number, "", line) for line in shown.splitlines()]
-    mine, theirs = (np.array(re.findall(number, text), float) for text in ("\n".join(printed), shown))
+    assert [re.sub(number, "", line) for line in printed] == [re.sub(number, "", line) for line in output.splitlines()]
+    mine, theirs = (np.array(re.findall(number, text), float) for text in ("\n".join(printed), output))
     np.testing.assert_allclose(mine, theirs, rtol=0.1)

@@ -61,7 +61,7 @@ def test_a_sweep_trains_its_values_and_takes_published_lines(tmp_path, monkeypat
                  for seed in (0, 1) for method in ("erm", "manifold_mixup")
                  for changes in ({}, {"preset": "tuned"}, {"options": {"train.lr": 0.1}})]  # fmt: skip
     published += [report(2, 2.0, method="erm", experiment="table1", preset="tuned")]
-    monkeypatch.setattr(cells, "_of_tables", lambda _: frame_of(published))
+    monkeypatch.setattr(cells, "_table_runs", lambda _: frame_of(published))
     monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 1.0)
     given = choice(tmp_path, methods=list(experiment.methods), seeds=[0, 1, 2])
     planned, missing = cells.plan_cells(experiment, given)
@@ -95,7 +95,7 @@ def test_a_dataset_may_have_fewer_seeds_than_the_others(tmp_path, monkeypatch):
 
 def test_a_sweep_is_printed_and_written_with_its_lines(tmp_path, monkeypatch, capsys):
     experiment = load_experiment("figure_bandwidth")
-    monkeypatch.setattr(cells, "_of_tables", lambda _: frame_of([report(0, 2.0, method="erm", experiment="table1")]))
+    monkeypatch.setattr(cells, "_table_runs", lambda _: frame_of([report(0, 2.0, method="erm", experiment="table1")]))
     monkeypatch.setattr(reproduce, "collect_runs", frame_of)
     given = choice(tmp_path, methods=list(experiment.methods))
     reproduce.show_experiment(experiment, given, [report(0, 1.0, 0.1), report(0, 3.0, 1000.0)], ["NO2: not here"])
@@ -165,12 +165,12 @@ def test_all_goes_through_the_experiments_and_names_those_that_are_not_whole(mon
     monkeypatch.setattr(reproduce, "all_experiments", lambda: every)
     made = []
 
-    def reproduce_by_words(experiment, given):
+    def reproduce_experiment(experiment, given):
         made.append(experiment.name)
         if experiment.name == "b":
             raise InputError("not trained: NO2")
 
-    monkeypatch.setattr(reproduce, "reproduce_by_words", reproduce_by_words)
+    monkeypatch.setattr(reproduce, "reproduce_experiment", reproduce_experiment)
     with pytest.raises(SystemExit):
         reproduce.main(["all", "seeds=2"])
     assert made == ["a", "b", "c"]
@@ -198,7 +198,7 @@ def test_a_command_of_each_kind_runs_whole(name, dataset, small, tmp_path, monke
     points = [{"methods": ["cmixup"], "grid": {"method.bandwidth": [0.1, 1.0]}}] if whole.points else []
     overrides = [*whole.overrides, "dataset.synthetic=true", "train.epochs=2", *small]
     monkeypatch.setattr(reproduce, "load_experiment", lambda _: replace(whole, overrides=overrides, points=points))
-    monkeypatch.setattr(cells, "_of_tables", lambda _: frame_of(()))
+    monkeypatch.setattr(cells, "_table_runs", lambda _: frame_of(()))
     words = ["seeds=1", f"datasets={dataset}", "methods=erm,cmixup", "preset=paper", "device=cpu", "budget=0"]
     reproduce.main([name, *words, f"out={tmp_path}"])
     assert len(list(tmp_path.rglob("DONE"))) == (3 if points else 2)

@@ -75,8 +75,8 @@ def difference_parts() -> dict[str, dict[str, str]]:
 
 
 def _authors_gain(dataset: str, metric: str, e: Evidence) -> str:
-    same: Query = {"from": "authors", "dataset": dataset, "metric": metric}
-    ours, erm = (e.find({**same, "method": method}) for method in ("cmixup", "erm"))
+    query: Query = {"from": "authors", "dataset": dataset, "metric": metric}
+    ours, erm = (e.find({**query, "method": method}) for method in ("cmixup", "erm"))
     d = sample_difference(ours, erm) if ours and erm else None
     return f"{interval_text(d, enough_decimals(d, 3))}, n = {d.n}" if d else "—"
 
@@ -87,12 +87,12 @@ def airfoil_table(e: Evidence) -> str:
         "the paper": {"from": "paper", "experiment": "table1"}, "the authors' code": {"from": "authors"},
         "our code, the paper's hyperparameters": {"experiment": "table1", "preset": "paper"},
     }  # fmt: skip
-    erm, ours = ([e.sample({**of, "dataset": "airfoil", "method": method}) for of in sources.values()]
+    erm, ours = ([e.sample({**query, "dataset": "airfoil", "method": method}) for query in sources.values()]
                  for method in ("erm", "cmixup"))  # fmt: skip
-    seeds = (f"{title}, {one.summary.n} seeds" for title, one in zip(sources, erm, strict=True))
+    seeds = (f"{title}, {sample.summary.n} seeds" for title, sample in zip(sources, erm, strict=True))
     body = [
-        ["ERM", *(f"{one.mean:.3f}" for one in erm)],
-        ["C-Mixup", *(f"{one.mean:.3f}" for one in ours)],
+        ["ERM", *(f"{sample.mean:.3f}" for sample in erm)],
+        ["C-Mixup", *(f"{sample.mean:.3f}" for sample in ours)],
         ["C-Mixup minus ERM", *map(interval_text, map(sample_difference, ours, erm))],
     ]
     return markdown_table(["Airfoil, test RMSE in dB", *seeds], body, left=1)
@@ -111,18 +111,18 @@ TABLES: Sequence[tuple[str, str, str, str]] = (
 def main_results(e: Evidence) -> str:
     """Return the means of Tables 1 and 3 for ERM, mixup and C-Mixup, the paper's beside ours, and how ours compare."""
     body, gains = [], [f for f in published_statements() if "minus ERM" in f.comparison and not f.last_epoch]
-    found = {(f.dataset, f.preset, f.metric): f.direction for f in gains}
+    sides = {(f.dataset, f.preset, f.metric): f.direction for f in gains}
     for table, dataset, preset, metric in TABLES:
         cells, seeds = list[str](), list[int]()
         for method in MAIN:
             query = recorded_query(table, {"dataset": dataset, "preset": preset, "metric": metric, "method": method})
             paper, ours = e.find({**query, "experiment": table, "from": "paper"}), e.find({**query, "options": {}})
             decimals = paper.decimals if paper else 3
-            cells += [f"{one.mean:.{decimals}f}" if one else "—" for one in (paper, ours)]
+            cells += [f"{sample.mean:.{decimals}f}" if sample else "—" for sample in (paper, ours)]
             seeds += [ours.summary.n] if ours else []
         about = ", worst domain" * metric.startswith("worst")
         n = " to ".join(map(str, sorted({min(seeds), max(seeds)})))
-        body.append([f"{names.dataset_title(dataset)}{about}, `{preset}`", n, *cells, found[dataset, preset, metric]])
-    whose = (f"{names.method_title(m)}, {of}" for m in MAIN for of in ("paper", "ours"))
+        body.append([f"{names.dataset_title(dataset)}{about}, `{preset}`", n, *cells, sides[dataset, preset, metric]])
+    whose = (f"{names.method_title(m)}, {source}" for m in MAIN for source in ("paper", "ours"))
     head = ("mean test RMSE", "n", *whose, "our C-Mixup against ERM")
     return markdown_table(head, body, left=1)

@@ -71,13 +71,13 @@ Comparison = tuple[str, int, Interval]
 def load_claims() -> dict[str, Claim]:
     """Read and check results/claims.yaml."""
     nodes = read_part(RESULTS / FILE)
-    return {name: Claim(**check_part(f"{FILE}: {name}", node, function=Claim).given) for name, node in nodes.items()}
+    return {name: Claim(**check_part(f"{FILE}: {name}", node, function=Claim).kwargs) for name, node in nodes.items()}
 
 
 def comparisons(claim: Claim, preset: str, e: Evidence) -> Iterator[Comparison]:
     """Yield what our runs of a preset say of each comparison; those without runs are left out."""
     if claim.sweep:
-        yield from _of_sweep(claim, preset, e)
+        yield from _sweep_comparisons(claim, preset, e)
         return
     experiments = claim.experiment.split() or [""]
     for experiment, dataset, metric, pair in itertools.product(experiments, claim.datasets, claim.metrics, claim.pairs):
@@ -108,11 +108,11 @@ def _within(difference: Interval, margin: float) -> int:
 def _margin(dataset: str, e: Evidence) -> float:
     """Return half of the gain over ERM that the paper prints."""
     table = "table1" if dataset in experiment_of("table1").datasets else "table3"
-    one, other = (e.paper(table, dataset, method) for method in ("cmixup", "erm"))
-    return abs(one.mean - other.mean) / 2
+    ours, erm = (e.paper(table, dataset, method) for method in ("cmixup", "erm"))
+    return abs(ours.mean - erm.mean) / 2
 
 
-def _preset(experiment: str, dataset: str, preset: str, e: Evidence) -> str:
+def _trained_preset(experiment: str, dataset: str, preset: str, e: Evidence) -> str:
     """Return the preset, or `cpu` where an experiment has nothing, or no C-Mixup, under others on a dataset."""
     there = [cell for cell, _ in e.cells(experiment=experiment, dataset=dataset)]
     mixed = {cell["preset"] for cell in there if cell["method"] == "cmixup"}
@@ -137,7 +137,7 @@ def _sample(
     if dataset not in plan.datasets:
         raise Unsupported(f"{experiment} has no {dataset}")
     method = stands_for(plan, dataset, method)
-    preset = PRESETS[0] if claim.divergence else _preset(experiment, dataset, preset, e)
+    preset = PRESETS[0] if claim.divergence else _trained_preset(experiment, dataset, preset, e)
     cell: Query = {"experiment": recorded_under(plan, method, dataset), "dataset": dataset, "preset": preset,
                    "method": method, "options": options}  # fmt: skip
     idle = e.find({**cell, "split": "train", "metric": "self_probability"})
@@ -151,7 +151,7 @@ def _sample(
 
 def _same_place(experiment: str, dataset: str, preset: str, e: Evidence) -> str:
     """Return which of mixup and Manifold Mixup mixes where C-Mixup does."""
-    preset = _preset(experiment, dataset, preset, e)
+    preset = _trained_preset(experiment, dataset, preset, e)
     same = {"experiment": experiment, "dataset": dataset, "preset": preset, "options": ""}
     layers = {cell["method"]: cell["layer"] for cell, _ in e.cells(**same)}
     for method in ("mixup", "manifold_mixup"):
@@ -160,15 +160,15 @@ def _same_place(experiment: str, dataset: str, preset: str, e: Evidence) -> str:
     raise Unsupported(f"no mixup at C-Mixup's place on {dataset}")
 
 
-def _of_sweep(claim: Claim, preset: str, e: Evidence) -> Iterator[Comparison]:
+def _sweep_comparisons(claim: Claim, preset: str, e: Evidence) -> Iterator[Comparison]:
     """Yield C-Mixup at every value of a swept option, beside ERM, or beside itself at the published value."""
     (first, second), mixed = claim.pairs[0], table_runs().query(f"not train_self_probability > {SELF}")
     for dataset in claim.datasets:
-        given = _preset(claim.sweep, dataset, preset, e)
-        for sweep in find_sweeps(replace(experiment_of(claim.sweep), datasets=[dataset]), mixed, given):
-            at = part_file("dataset", dataset)["presets"][given].get(sweep.option.rpartition(".")[2])
-            own = next((point.scores for point in sweep.points if point.value == at), {})
-            base = own if first == second else sweep.lines.get(second, {})
+        trained_preset = _trained_preset(claim.sweep, dataset, preset, e)
+        for sweep in find_sweeps(replace(experiment_of(claim.sweep), datasets=[dataset]), mixed, trained_preset):
+            published = part_file("dataset", dataset)["presets"][trained_preset].get(sweep.option.rpartition(".")[2])
+            published_scores = next((point.scores for point in sweep.points if point.value == published), {})
+            base = published_scores if first == second else sweep.lines.get(second, {})
             for point in sweep.points:
                 difference = paired_or_none(point.scores, base) if point.scores is not base else None
                 if difference:
@@ -183,10 +183,10 @@ def judge(rule: str, every: Sequence[Comparison]) -> str:
         return FAILS if -1 in sides else HOLDS if sides and min(sides) > 0 else OPEN
     if rule == "most":
         return HOLDS if 2 * sides.count(1) > len(sides) else FAILS if 2 * sides.count(-1) > len(sides) else OPEN
-    methods = {method: [side for other, side, _ in every if other == method] for method, _, _ in every}
-    if any(min(mine) > 0 for mine in methods.values()):
+    methods = {method: [side for name, side, _ in every if name == method] for method, _, _ in every}
+    if any(min(method_sides) > 0 for method_sides in methods.values()):
         return FAILS
-    return HOLDS if methods and all(-1 in mine for mine in methods.values()) else OPEN
+    return HOLDS if methods and all(-1 in method_sides for method_sides in methods.values()) else OPEN
 
 
 def percent_gain(claim: Claim, preset: str, e: Evidence, *, choose: str = "test") -> dict[str, Any]:
@@ -196,11 +196,11 @@ def percent_gain(claim: Claim, preset: str, e: Evidence, *, choose: str = "test"
     """
     rng, parts, priors = np.random.default_rng(SEED), list[Any](), list[str]()
     for dataset in claim.datasets:
-        if found := _score_frames(claim, dataset, preset, choose, e):
-            scores, chosen = (frame.to_numpy() for frame in found)
+        if frames := _score_frames(claim, dataset, preset, choose, e):
+            scores, chosen = (frame.to_numpy() for frame in frames)
             best, *gains = drawn_gains(scores, None if choose == "test" else chosen, rng)
             parts.append(gains)
-            priors.append(f"{dataset}: {found[0].columns[best]}")
+            priors.append(f"{dataset}: {frames[0].columns[best]}")
     if not parts:
         return {}
     gain, low, high = gain_over_best(parts)
@@ -234,7 +234,7 @@ def _score_frames(
 
 
 @functools.cache
-def compared() -> dict[tuple[str, str], list[Comparison]]:
+def all_comparisons() -> dict[tuple[str, str], list[Comparison]]:
     """Return the comparisons of each claim and preset."""
     e, claims = published_evidence(), load_claims().items()
     return {(name, preset): list(comparisons(claim, preset, e)) for name, claim in claims for preset in PRESETS}
@@ -251,13 +251,13 @@ def claim_rows() -> list[dict[str, Any]]:
             row["preset"] = "" if fixed else preset
             if claim.rule == "gain":
                 for choose in ("test", "val"):
-                    if found := percent_gain(claim, preset, e, choose=choose):
-                        verdict = HOLDS if found["low"] > 0 else FAILS if found["high"] < 0 else OPEN
-                        numbers = {key: round(float(found[key]), 2) for key in ("gain", "low", "high")}
-                        by = {"rule": f"gain, best prior by {choose}", "priors": found["priors"]}
-                        rows.append({**row, **by, **numbers, "published": claim.percent, "verdict": verdict})
+                    if estimate := percent_gain(claim, preset, e, choose=choose):
+                        verdict = HOLDS if estimate["low"] > 0 else FAILS if estimate["high"] < 0 else OPEN
+                        numbers = {key: round(float(estimate[key]), 2) for key in ("gain", "low", "high")}
+                        choice = {"rule": f"gain, best prior by {choose}", "priors": estimate["priors"]}
+                        rows.append({**row, **choice, **numbers, "published": claim.percent, "verdict": verdict})
                 continue
-            if every := compared()[name, preset]:
+            if every := all_comparisons()[name, preset]:
                 sides = [side for _, side, _ in every]
                 counts = {"for": sides.count(1), "against": sides.count(-1), "undecided": sides.count(0)}
                 rows.append({**row, **counts, "verdict": judge(claim.rule, every)})
@@ -308,7 +308,7 @@ def gains_part() -> dict[str, dict[str, str]]:
     # Of two presets the second: with the printed bandwidth, C-Mixup is ERM on SkillCraft. Findings has both.
     rows = (row for row in claim_rows() if row["rule"] == "gain, best prior by test" and row["preset"] != PRESETS[0])
     for row in rows:
-        claim, datasets = claims[row["claim"]], [one.partition(":")[0] for one in row["priors"].split("; ")]
+        claim, datasets = claims[row["claim"]], [prior.partition(":")[0] for prior in row["priors"].split("; ")]
         where = f"{row['says'].partition('approach ')[2]}: {', '.join(map(names.dataset_title, datasets))}"
         best, gain = _paper_gain(claim, datasets, e)
         if not row["preset"]:  # on new tasks, of one dataset
@@ -327,9 +327,9 @@ def _paper_gain(claim: Claim, datasets: Sequence[str], e: Evidence) -> tuple[str
     gains = []
     for dataset in datasets:
         printed = dataset.removesuffix("_rendered")
-        of = {"from": "paper", "experiment": claim.experiment, "dataset": printed, "metric": claim.metrics[0]}
-        ours = e.find({**of, "method": "cmixup_meta" if claim.metrics == ["mse"] else "cmixup"})
-        priors = {method: one.mean for method in claim.priors if (one := e.find({**of, "method": method}))}
+        query = {"from": "paper", "experiment": claim.experiment, "dataset": printed, "metric": claim.metrics[0]}
+        ours = e.find({**query, "method": "cmixup_meta" if claim.metrics == ["mse"] else "cmixup"})
+        priors = {method: sample.mean for method in claim.priors if (sample := e.find({**query, "method": method}))}
         best = min(priors, key=priors.__getitem__)
         assert ours
         gains.append(100 * (priors[best] - ours.mean) / priors[best])

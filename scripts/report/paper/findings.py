@@ -10,7 +10,7 @@ from scripts.config.compose import part_file
 from scripts.records import names
 from scripts.records.csv_rows import to_csv
 from scripts.report.evidence import AUTHORS_WIDTHS, Evidence, Query, experiment_of, minus, published_evidence, sample_of
-from scripts.report.paper.claims import compared
+from scripts.report.paper.claims import all_comparisons
 from scripts.report.paper.statements import published_statements
 from scripts.report.rendering import fills, writes
 from scripts.report.result_table import markdown_table
@@ -49,12 +49,12 @@ def finding_parts() -> dict[str, dict[str, str]]:
 def expected_by_chance(e: Evidence) -> str:
     """How many intervals the pages have, and how many would exclude 0 by chance."""
     rows = [d for rows in (table1_rows, domain_rows, rcf_rows) for _, d, _ in rows(e)]
-    judged = [one.ours for one in published_statements() if one.ours]
-    every = {*judged, *rows, *(d for comparisons in compared().values() for _, _, d in comparisons)}
-    n, differ = len(every), sum(d.side in (LOWER, HIGHER) for d in every)
+    judged = [statement.ours for statement in published_statements() if statement.ours]
+    intervals = {*judged, *rows, *(d for comparisons in all_comparisons().values() for _, _, d in comparisons)}
+    n, excluding = len(intervals), sum(d.side in (LOWER, HIGHER) for d in intervals)
     return (
         f"No interval is corrected for multiple comparisons: [findings](findings.md) has {n} intervals. Without any "
-        f"true difference, about {(1 - LEVEL) * n:.0f} of them would exclude 0; {differ} do"
+        f"true difference, about {(1 - LEVEL) * n:.0f} of them would exclude 0; {excluding} do"
     )
 
 
@@ -81,8 +81,8 @@ def domain_rows(e: Evidence) -> Iterator[Row]:
         title = names.dataset_title(dataset)
         for preset in PRESETS[2:]:
             yield f"C-Mixup minus ERM: {title}, preset {preset}", e.gain("table3", dataset, preset, "cmixup"), 3
-        one = e.gain("ablation_ood", dataset, "paper", "cmixup", options=ONE_ORDER)
-        yield f"C-Mixup minus ERM: {title}, preset paper, rows as released", one, 3
+        gain = e.gain("ablation_ood", dataset, "paper", "cmixup", options=ONE_ORDER)
+        yield f"C-Mixup minus ERM: {title}, preset paper, rows as released", gain, 3
         kept, erm = (e.runs("ablation_ood", dataset, "paper", "erm", options) for options in (ONE_ORDER, TRACKED))
         yield f"ERM: {title}, rows as released", minus(kept, erm), 3
     for width in (1.0, 3.0, 6.0):
@@ -124,11 +124,11 @@ def authors_cells(dataset: str, e: Evidence) -> Iterator[tuple[str, str, Summary
     methods = [m for m in experiment_of(table).methods if m != "cmixup"]
     cells = [*((m, None) for m in methods), *(("cmixup", width) for width in AUTHORS_WIDTHS.get(dataset, (None,)))]
     for (method, bandwidth), metric in itertools.product(cells, metrics):
-        same = {"dataset": dataset, "method": method, "metric": metric}
-        ours: dict[str, Any] = {"experiment": table, "preset": PRESET, **same}
+        query = {"dataset": dataset, "method": method, "metric": metric}
+        ours: dict[str, Any] = {"experiment": table, "preset": PRESET, **query}
         if bandwidth not in (None, published):
             ours |= {"experiment": ABLATION, "options": {"method.bandwidth": bandwidth}}
-        theirs, mine = e.find({**same, "from": "authors", "bandwidth": bandwidth}), e.find(ours)
+        theirs, mine = e.find({**query, "from": "authors", "bandwidth": bandwidth}), e.find(ours)
         if theirs and mine:
             shared = sample_of({s: v for s, v in mine.values.items() if s in theirs.values}, mine.units)
             title = names.method_title(method) + ("" if bandwidth is None else f", bandwidth {bandwidth:g}")

@@ -37,15 +37,15 @@ def order_sample(dataset: str, order: str, method: str, metric: str, code: str =
 
 def gains(dataset: str, metric: str, code: str = OURS) -> list[Interval]:
     """Return C-Mixup minus ERM in a fixed order and reshuffled, and the interaction; empty without these runs."""
-    by_order, found = list[dict[int, float]](), list[Interval | None]()
+    by_order, intervals = list[dict[int, float]](), list[Interval | None]()
     for order in ORDERS:
         ours, erm = (order_sample(dataset, order, method, metric, code) for method in ("cmixup", "erm"))
         if not (ours and erm):
             return []
         by_order.append({s: ours.values[s] - erm.values[s] for s in ours.values if s in erm.values})
-        found.append(paired_or_none(ours.values, erm.values))
-    found.append(paired_or_none(*by_order[::-1]))
-    return [one for one in found if one] if all(found) else []
+        intervals.append(paired_or_none(ours.values, erm.values))
+    intervals.append(paired_or_none(*by_order[::-1]))
+    return [interval for interval in intervals if interval] if all(intervals) else []
 
 
 HEAD = ("C-Mixup minus ERM, test RMSE", "n", *ORDERS, "reshuffled minus fixed order")
@@ -57,10 +57,10 @@ def shuffling_parts() -> dict[str, dict[str, str]]:
     body, alone = [], list[str]()
     for code, (dataset, metrics) in itertools.product((OURS, AUTHORS), METRICS.items()):
         for metric in metrics:
-            if found := gains(dataset, metric, code):
-                decimals = 4 if abs(found[0].mean) < 0.02 else 2
+            if intervals := gains(dataset, metric, code):
+                decimals = 4 if abs(intervals[0].mean) < 0.02 else 2
                 title = names.dataset_title(dataset) + ", worst domain" * metric.startswith("worst") + code
-                body.append([title, str(found[2].n), *(interval_text(one, decimals) for one in found)])
+                body.append([title, str(intervals[2].n), *(interval_text(one, decimals) for one in intervals)])
                 if title == names.dataset_title(dataset):
                     fixed, reshuffled = (order_sample(dataset, order, "erm", metric) for order in ORDERS)
                     assert fixed
@@ -78,7 +78,7 @@ def shuffling_picture() -> dict[str, Figure]:
     for axis, (dataset, metric) in zip(axes[0], panels, strict=True):
         for k, method in enumerate(METHODS):
             samples = [order_sample(dataset, order, method, metric) for order in ORDERS]
-            values = [summarise_values(list(one.values.values())) for one in samples if one]
+            values = [summarise_values(list(sample.values.values())) for sample in samples if sample]
             if len(values) < len(ORDERS):
                 continue
             x, error = [place + 0.03 * (k - 1.5) for place in range(2)], [1.96 * v.std / v.n**0.5 for v in values]

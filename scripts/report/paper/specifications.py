@@ -47,7 +47,7 @@ def specifications(dataset: str) -> list[Specification]:
         erm.setdefault((cell["preset"], _options(cell)), []).append((cell["experiment"], sample))
     ours, base = (e.paper(DATASETS[dataset], dataset, method) for method in ("cmixup", "erm"))
     published = ours.mean - base.mean
-    found: dict[tuple[str, str, str, Options], Specification] = {}
+    specs: dict[tuple[str, str, str, Options], Specification] = {}
     for method in METHODS:
         for cell, sample in e.cells(dataset=dataset, method=method):
             options = _options(cell)
@@ -58,9 +58,9 @@ def specifications(dataset: str) -> list[Specification]:
             differences = [paired_or_none(sample.values, other.values) for _, other in rivals]
             best = max(filter(None, differences), key=lambda d: d.n, default=None)
             key = method, cell["preset"], cell["layer"], options
-            if best and (key not in found or best.n > found[key].difference.n):
-                found[key] = Specification(method, cell["preset"], cell["layer"], dict(options), best, published)
-    return list(found.values())
+            if best and (key not in specs or best.n > specs[key].difference.n):
+                specs[key] = Specification(method, cell["preset"], cell["layer"], dict(options), best, published)
+    return list(specs.values())
 
 
 def _tuned_alike(dataset: str, method: str, preset: str) -> bool:
@@ -83,14 +83,14 @@ CHOICES = {
 }  # fmt: skip
 
 
-def choices_of(every: Sequence[Specification]) -> dict[str, list[bool]]:
+def choices_of(specs: Sequence[Specification]) -> dict[str, list[bool]]:
     """Return which of some specifications make each choice; choices that all or none make are left out."""
-    presets = dict.fromkeys(one.preset for one in every)
-    held = {f"preset {name}": [one.preset == name for one in every] for name in presets}
-    held["mixes inputs"] = [one.layer == "input" for one in every]
-    held["partners within the batch"] = [one.method == "cmixup_batch" for one in every]
-    held |= {title: [key in one.options for one in every] for key, title in CHOICES.items()}
-    return {title: some for title, some in held.items() if 0 < sum(some) < len(some)}
+    presets = dict.fromkeys(spec.preset for spec in specs)
+    choices = {f"preset {name}": [spec.preset == name for spec in specs] for name in presets}
+    choices["mixes inputs"] = [spec.layer == "input" for spec in specs]
+    choices["partners within the batch"] = [spec.method == "cmixup_batch" for spec in specs]
+    choices |= {title: [key in spec.options for spec in specs] for key, title in CHOICES.items()}
+    return {title: flags for title, flags in choices.items() if 0 < sum(flags) < len(flags)}
 
 
 @fills
@@ -98,10 +98,10 @@ def specification_counts() -> dict[str, dict[str, str]]:
     """Return the table of specifications in which C-Mixup is better, worse, and may be as much better as published."""
     body = []
     for dataset in DATASETS:
-        every = specifications(dataset)
-        below, above = (sum(one.difference.side == side for one in every) for side in (LOWER, HIGHER))
-        reached = sum(one.difference.low <= one.published for one in every)
-        body.append([names.dataset_title(dataset), *map(str, (len(every), below, above, reached))])
+        specs = specifications(dataset)
+        below, above = (sum(spec.difference.side == side for spec in specs) for side in (LOWER, HIGHER))
+        reached = sum(spec.difference.low <= spec.published for spec in specs)
+        body.append([names.dataset_title(dataset), *map(str, (len(specs), below, above, reached))])
     head = ("C-Mixup against ERM", "settings", "C-Mixup better", "ERM better", "interval reaches the paper's gain")
     return {"results/README.md": {"specifications": markdown_table(head, body)}}
 
@@ -112,22 +112,22 @@ def specification_picture() -> dict[str, Figure]:
     figure, axes = new_subplots(2, len(DATASETS), (3.1 * len(DATASETS), 6.4), sharex="col",
                                 gridspec_kw={"height_ratios": [1, 1.6]})  # fmt: skip
     for (top, strip), dataset in zip(axes.T, DATASETS, strict=True):
-        every = sorted(specifications(dataset), key=lambda one: one.difference.mean)
-        for place, one in enumerate(every):
-            d = one.difference
+        specs = sorted(specifications(dataset), key=lambda spec: spec.difference.mean)
+        for place, spec in enumerate(specs):
+            d = spec.difference
             colour = {LOWER: COLOURS["cmixup"], HIGHER: BLUE}.get(d.side, GREY)
             top.plot([place, place], [d.low, d.high], color=colour, linewidth=1)
             top.plot(place, d.mean, ".", color=colour, markersize=4)
         top.axhline(0, color="black", linewidth=0.8)
-        top.axhline(every[0].published, color="black", linestyle="--", linewidth=0.8)
-        ends = np.quantile([end for one in every for end in (one.difference.low, one.difference.high)], [0.02, 0.98])
-        low = min(ends[0], every[0].published)
+        top.axhline(specs[0].published, color="black", linestyle="--", linewidth=0.8)
+        ends = np.quantile([end for spec in specs for end in (spec.difference.low, spec.difference.high)], [0.02, 0.98])
+        low = min(ends[0], specs[0].published)
         top.set_ylim(low - 0.1 * (ends[1] - low), ends[1] + 0.1 * (ends[1] - low))
-        top.set_title(f"{names.dataset_title(dataset)}, {len(every)} settings", fontsize=10)
-        choices = choices_of(every)
+        top.set_title(f"{names.dataset_title(dataset)}, {len(specs)} settings", fontsize=10)
+        choices = choices_of(specs)
         for row, holds in enumerate(choices.values()):
-            at = [k for k, held in enumerate(holds) if held]
-            strip.plot(at, [row] * len(at), "|", color="black", markersize=4)
+            places = [k for k, held in enumerate(holds) if held]
+            strip.plot(places, [row] * len(places), "|", color="black", markersize=4)
         strip.set_yticks(range(len(choices)), list(choices), fontsize=7)
         strip.set_ylim(len(choices) - 0.5, -0.5)
         strip.set_xticks([])

@@ -57,7 +57,7 @@ def triple_differences(first: Sample, second: Sample, *, paired: bool) -> np.nda
     """
     seeds = sorted(set(first.values) & set(second.values))
     rng, n = np.random.default_rng(SEED), len(seeds)
-    one, other = (np.array([sample.values[seed] for seed in seeds]) for sample in (first, second))
+    first_scores, second_scores = (np.array([sample.values[seed] for seed in seeds]) for sample in (first, second))
 
     def draw() -> np.ndarray:
         a, b, c = (rng.integers(n - k, size=TRIPLES) for k in range(3))
@@ -68,7 +68,7 @@ def triple_differences(first: Sample, second: Sample, *, paired: bool) -> np.nda
         return np.stack([a, b, c])
 
     places = draw()
-    return np.asarray(one[places].mean(0) - other[places if paired else draw()].mean(0))
+    return np.asarray(first_scores[places].mean(0) - second_scores[places if paired else draw()].mean(0))
 
 
 def triple_shares(finding: Finding) -> dict[str, float]:
@@ -87,23 +87,23 @@ def triple_shares(finding: Finding) -> dict[str, float]:
 @functools.cache
 def all_shares() -> dict[tuple[str, str, str], dict[str, float]]:
     """Return `triple_shares` of every statement, by title, name and preset, computed once."""
-    return {one.key: triple_shares(one) for one in published_statements()}
+    return {finding.key: triple_shares(finding) for finding in published_statements()}
 
 
-def statement_row(one: Finding) -> dict[str, Any]:
+def statement_row(finding: Finding) -> dict[str, Any]:
     """Return a statement as a row of the CSV file."""
-    (low, high), half = one.paper.ends(), (one.ours.high - one.ours.low) / 2 if one.ours else None
-    varies = "split and initialisation" if one.dataset in SPLIT_BY_SEED else "initialisation"
-    numbers = {"ours": one.ours.mean, "low": one.ours.low, "high": one.ours.high} if one.ours else {}
+    (low, high), margin = finding.paper.ends(), (finding.ours.high - finding.ours.low) / 2 if finding.ours else None
+    varies = "split and initialisation" if finding.dataset in SPLIT_BY_SEED else "initialisation"
+    numbers = {"ours": finding.ours.mean, "low": finding.ours.low, "high": finding.ours.high} if finding.ours else {}
     rounded = {
-        "paper": one.paper.mean, "paper_low": low, "paper_high": high, **numbers, "smallest_effect": half,
-        "smallest_over_paper": half / abs(one.paper.mean) if half else None, **all_shares()[one.key],
+        "paper": finding.paper.mean, "paper_low": low, "paper_high": high, **numbers, "smallest_effect": margin,
+        "smallest_over_paper": margin / abs(finding.paper.mean) if margin else None, **all_shares()[finding.key],
     }  # fmt: skip
-    direction = DIRECTIONS.get(one.direction, one.direction)
-    texts = {"statement": one.title, "comparison": one.compared, "dataset": one.name, "varies": varies,
+    direction = DIRECTIONS.get(finding.direction, finding.direction)
+    texts = {"statement": finding.title, "comparison": finding.compared, "dataset": finding.name, "varies": varies,
              "direction": direction}  # fmt: skip
-    own = {key: getattr(one, key) for key in COLUMNS if key not in {*texts, *rounded} and hasattr(one, key)}
-    return {**own, **texts, **{key: None if v is None else float(f"{v:.4g}") for key, v in rounded.items()}}
+    fields = {key: getattr(finding, key) for key in COLUMNS if key not in {*texts, *rounded} and hasattr(finding, key)}
+    return {**fields, **texts, **{key: None if v is None else float(f"{v:.4g}") for key, v in rounded.items()}}
 
 
 @fills
@@ -125,27 +125,27 @@ def statements_file() -> dict[str, str]:
     return {"statements.csv": to_csv(map(statement_row, published_statements()), COLUMNS)}
 
 
-def outcome_counts(every: Iterable[Finding]) -> dict[str, int]:
+def outcome_counts(findings: Iterable[Finding]) -> dict[str, int]:
     """Return how many results are better, worse and undecided."""
-    compared = [one.direction for one in every]
+    compared = [finding.direction for finding in findings]
     return {word: compared.count(word) for word in (BETTER, WORSE, UNDECIDED)}
 
 
 def significant_by_preset() -> dict[str, list[Finding]]:
     """Return the statements that the paper's seeds establish, by preset; only those with `cpu` have another network."""
     judged = [one for one in published_statements() if one.ours and one.direction != IDLE and not one.last_epoch]
-    held = [one for one in judged if one.established]
-    return {preset: [one for one in held if one.preset == preset] for preset in ("paper", "released", "cpu")}
+    established = [one for one in judged if one.established]
+    return {preset: [one for one in established if one.preset == preset] for preset in ("paper", "released", "cpu")}
 
 
 def printed_gains() -> int:
     """Return how many gains over ERM the paper's seeds establish in Tables 1 and 3, whether we have runs or not."""
     e, sides = published_evidence(), []
-    for table in (one for one in load_artefacts() if one.experiment in ("table1", "table3")):
+    for table in (artefact for artefact in load_artefacts() if artefact.experiment in ("table1", "table3")):
         for dataset in experiment_of(table.experiment).datasets:
             for metric in scores_of(table, dataset):
-                same = {"from": "paper", "experiment": table.experiment, "dataset": dataset, "metric": metric}
-                ours, erm = (e.find({**same, "method": method}) for method in ("cmixup", "erm"))
+                query = {"from": "paper", "experiment": table.experiment, "dataset": dataset, "metric": metric}
+                ours, erm = (e.find({**query, "method": method}) for method in ("cmixup", "erm"))
                 if ours and erm:
                     side = unpaired_difference(ours.summary, erm.summary).side
                     sides.append(-side if metric_of(metric).lower_is_better else side)
@@ -166,15 +166,15 @@ def answer() -> str:
 def count_parts() -> dict[str, dict[str, str]]:
     """Return the answer, the table of outcomes, and that of the shares of three unpaired seeds that favour C-Mixup."""
     printed, released, others = significant_by_preset().values()
-    open_ones = [one for one in published_statements() if one.ours and not one.established and one.direction != IDLE]
+    unsettled = [one for one in published_statements() if one.ours and not one.established and one.direction != IDLE]
     body = []
-    rest = [[one for one in open_ones if one.preset == preset] for preset in ("released", "cpu")]
-    for every in (printed, released, others, *rest):
-        for text in dict.fromkeys(one.comparison for one in every):
-            some = [one for one in every if one.comparison == text]
-            side = "significant" if some[0].established else "not significant"
-            counts = map(str, outcome_counts(some).values())
-            body.append([side, *_what_and_where(some), f"`{some[0].preset}`", *counts])
+    rest = [[one for one in unsettled if one.preset == preset] for preset in ("released", "cpu")]
+    for findings in (printed, released, others, *rest):
+        for text in dict.fromkeys(one.comparison for one in findings):
+            group = [one for one in findings if one.comparison == text]
+            side = "significant" if group[0].established else "not significant"
+            counts = map(str, outcome_counts(group).values())
+            body.append([side, *_difference_and_datasets(group), f"`{group[0].preset}`", *counts])
     ours = (f"{word} in our runs" for word in outcome_counts(()))
     head = ("in the paper", "difference", "on", "our preset", *ours)
     at_paper = [one for one in printed + released if all_shares()[one.key]]
@@ -187,13 +187,13 @@ def count_parts() -> dict[str, dict[str, str]]:
     return {"results/README.md": {"outcomes": outcomes, "three_seeds": three, "answer": answer()}}
 
 
-def _what_and_where(every: list[Finding]) -> tuple[str, str]:
+def _difference_and_datasets(findings: list[Finding]) -> tuple[str, str]:
     """What is subtracted from what, alike for all of these, and their datasets."""
-    first, *others = every
-    places = ", ".join(dict.fromkeys(one.where for one in every))
-    if len({one.label for one in every}) > 3:  # Table 5's have long names
-        return first.comparison.format(f"{len(every)} other distances"), places
-    likewise = ", ".join(dict.fromkeys(one.label for one in others if one.label))
+    first, *others = findings
+    places = ", ".join(dict.fromkeys(finding.where for finding in findings))
+    if len({finding.label for finding in findings}) > 3:  # Table 5's have long names
+        return first.comparison.format(f"{len(findings)} other distances"), places
+    likewise = ", ".join(dict.fromkeys(finding.label for finding in others if finding.label))
     return first.compared + f"; likewise {likewise}" * bool(likewise), places
 
 

@@ -91,28 +91,28 @@ class Numbers:
 
     def base(self, theorem: int) -> Place:
         """Return the base of a theorem."""
-        return next(at for at in self.places if (at.theorem, at.setting) == (theorem, "base"))
+        return next(place for place in self.places if (place.theorem, place.setting) == (theorem, "base"))
 
     def along(self, theorem: int, axis: str) -> list[Place]:
         """Return the base and the places where "N", "p" or "bandwidth" is changed, in ascending order."""
-        places = [at for at in self.places if at.theorem == theorem and at.setting in ("base", axis)]
-        return sorted(places, key=lambda at: at.on(axis))
+        places = [place for place in self.places if place.theorem == theorem and place.setting in ("base", axis)]
+        return sorted(places, key=lambda place: place.on(axis))
 
-    def values(self, at: Place, method: str, metric: str, theta: str = "") -> dict[int, float]:
+    def values(self, place: Place, method: str, metric: str, theta: str = "") -> dict[int, float]:
         """Return the values by seed, {} if there are none; at another bandwidth other methods are those of the base."""
         if not method.startswith("cmixup"):
-            at = at._replace(bandwidth="", setting="base" if at.setting == "bandwidth" else at.setting)
-        return self._values.get((*at, method, metric, theta), {})
+            place = place._replace(bandwidth="", setting="base" if place.setting == "bandwidth" else place.setting)
+        return self._values.get((*place, method, metric, theta), {})
 
-    def differences(self, at: Place, q: Quantity, methods: Sequence[str] = COMPARED) -> list[Interval]:
+    def differences(self, place: Place, q: Quantity, methods: Sequence[str] = COMPARED) -> list[Interval]:
         """Return the paired 95 % intervals of C-Mixup minus methods, by default those that the theorem compares.
 
         There are none where a place has no numbers of its own: with true theta Theorem 2 uses no training tasks.
         """
-        if (at.theorem, at.setting, q.theta) == (2, "N", "true"):
+        if (place.theorem, place.setting, q.theta) == (2, "N", "true"):
             return []
-        ours = self.values(at, "cmixup", *q[:2])
-        return [d for method in methods if (d := paired_or_none(ours, self.values(at, method, *q[:2])))]
+        ours = self.values(place, "cmixup", *q[:2])
+        return [d for method in methods if (d := paired_or_none(ours, self.values(place, method, *q[:2])))]
 
 
 def answer_table(numbers: Numbers) -> str:
@@ -122,10 +122,10 @@ def answer_table(numbers: Numbers) -> str:
         base = numbers.base(theorem)
         for q in quantities[:2]:
             compared = [interval_text(d, 2) for d in numbers.differences(base, q, (*COMPARED, "erm"))]
-            grid = [at for at in numbers.places if at.theorem == theorem and at.setting != "bandwidth"]
-            everywhere = list(filter(None, (numbers.differences(at, q) for at in grid)))
-            held = sum(all(d.high < 0 for d in one) for one in everywhere)
-            places = f"{held} / {len(everywhere)}"
+            grid = [place for place in numbers.places if place.theorem == theorem and place.setting != "bandwidth"]
+            everywhere = list(filter(None, (numbers.differences(place, q) for place in grid)))
+            n_below = sum(all(d.high < 0 for d in intervals) for intervals in everywhere)
+            places = f"{n_below} / {len(everywhere)}"
             body.append([f"{theorem}: {q.title}", *compared, places])
     minus = ["minus mixup / MetaMix", *(f"minus {TITLES[m]}" for m in COMPARED[1:])]
     return markdown_table(["theorem", *minus, "minus ERM", "holds at"], body)
@@ -146,7 +146,7 @@ def answers() -> dict[str, dict[str, str]]:
 def theory_figures(results: Path = RESULTS) -> dict[str, Figure]:
     """Return a figure a theorem from `results/theory.csv`, by its path below `results`."""
     numbers = read_numbers(results)
-    return {f"figures/theory_{one}.png": theorem_figure(numbers, one) for one in QUANTITIES}
+    return {f"figures/theory_{theorem}.png": theorem_figure(numbers, theorem) for theorem in QUANTITIES}
 
 
 def theorem_figure(numbers: Numbers, theorem: int) -> Figure:

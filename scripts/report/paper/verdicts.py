@@ -45,7 +45,7 @@ class Artefact:
 def load_artefacts(results: Path = RESULTS) -> list[Artefact]:
     """Read and check results/artefacts.yaml, in its order."""
     nodes = read_part(results / FILE)
-    return [Artefact(**check_part(f"{FILE}: {name}", node, function=Artefact).given) for name, node in nodes.items()]
+    return [Artefact(**check_part(f"{FILE}: {name}", node, function=Artefact).kwargs) for name, node in nodes.items()]
 
 
 def judge_gain(ours: Difference, paper: Difference, *, lower: bool) -> tuple[str, str]:
@@ -56,9 +56,9 @@ def judge_gain(ours: Difference, paper: Difference, *, lower: bool) -> tuple[str
     """
     better = -1 if lower else 1
     direction = (UNDECIDED, BETTER, WORSE)[better * ours.side]
-    apart = ours.minus(paper)
-    low, high = apart.ends()
-    if side := better * apart.side:
+    gap = ours.minus(paper)
+    low, high = gap.ends()
+    if side := better * gap.side:
         return direction, LARGER if side > 0 else SMALLER
     return direction, UNKNOWN if low <= -paper.mean <= high else COMPATIBLE
 
@@ -134,14 +134,14 @@ def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:
     """Return what our runs say: a finding for every comparison, dataset and preset with runs."""
     about = Finding(artefact.paper, artefact.decides, "")
     findings = list[Finding | None]()
-    if at := artefact.compare:
-        sides = [{**at["of"], **at[side]} for side in ("first", "second")]
-        one = replace(about, where=at["where"], preset=artefact.presets[0])
-        findings = [_judge(one, evidence, sides, [at["runs"]], at["paper"])]
+    if comparison := artefact.compare:
+        sides = [{**comparison["of"], **comparison[side]} for side in ("first", "second")]
+        finding = replace(about, where=comparison["where"], preset=artefact.presets[0])
+        findings = [_judge(finding, evidence, sides, [comparison["runs"]], comparison["paper"])]
     datasets = experiment_of(artefact.experiment).datasets if artefact.gain else ()
     for dataset, preset in itertools.product(datasets, artefact.presets):
-        findings += _of_methods(artefact, dataset, replace(about, preset=preset), evidence)
-    return [one for one in findings if one]
+        findings += _method_findings(artefact, dataset, replace(about, preset=preset), evidence)
+    return [finding for finding in findings if finding]
 
 
 def scores_of(artefact: Artefact, dataset: str) -> list[str]:
@@ -151,7 +151,7 @@ def scores_of(artefact: Artefact, dataset: str) -> list[str]:
     return [score, *[f"worst_{score}"] * artefact.worst]
 
 
-def _of_methods(artefact: Artefact, dataset: str, about: Finding, evidence: Evidence) -> Iterator[Finding | None]:
+def _method_findings(artefact: Artefact, dataset: str, about: Finding, evidence: Evidence) -> Iterator[Finding | None]:
     """Yield the finding of every pair of methods and score of one dataset and preset."""
     experiment, scores = experiment_of(artefact.experiment), scores_of(artefact, dataset)
     for metric, (first, second) in itertools.product(scores, artefact.gain):

@@ -154,7 +154,7 @@ def test_arguments_leave_out_target_and_name() -> None:
     def make(size: int, rate: float = 1.0, word: str | None = None) -> None: ...
 
     part = check_part("part", {"_target_": "x", "name": "y", "size": 3, "rate": 2, "word": None}, function=make)
-    assert part.given == {"size": 3, "rate": 2, "word": None}
+    assert part.kwargs == {"size": 3, "rate": 2, "word": None}
     with pytest.raises(InputError, match=r"part\.sise is not known; part takes size, rate, word"):
         check_part("part", {"sise": 3}, function=make)
     with pytest.raises(InputError, match=r"part\.word must be a word or null, got 3"):

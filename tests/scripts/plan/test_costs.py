@@ -26,7 +26,7 @@ def publish(results: Path, job: Job, seconds: float, *, device: str = "cpu: any"
               "epochs": job.settings.epochs, "seconds": seconds, "seed": seed, "scores": {}, "facts": {},
               "run": f"some/{dataset}/{seconds}/seed={seed}"}  # fmt: skip
     write_reports(results, [report])
-    cells._of_tables.cache_clear()
+    cells._table_runs.cache_clear()
 
 
 def test_runs_of_the_preset_decide_by_their_median_at_the_same_pace(tmp_path: Path) -> None:

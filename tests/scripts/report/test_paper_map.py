@@ -77,7 +77,7 @@ HIGHER = [2.0, 2.1, 2.3, 2.0, 2.1, 2.3, 2.0, 2.1, 2.3, 2.1]
 NEAR = [1.08, 1.38, 1.38, 1.08, 1.38, 1.38, 1.08, 1.38, 1.38, 1.28]
 
 
-def found(cmixup: list[float], erm: list[float], artefact: Artefact = ARTEFACT, **changes: Any) -> list[Finding]:
+def findings_of(cmixup: list[float], erm: list[float], artefact: Artefact = ARTEFACT, **changes: Any) -> list[Finding]:
     """The findings of runs with these scores by seed; those of preset released are of the two methods exchanged."""
     values = {("cmixup", "paper"): cmixup, ("erm", "paper"): erm, ("cmixup", "released"): erm,
               ("erm", "released"): cmixup}  # fmt: skip
@@ -95,13 +95,13 @@ def found(cmixup: list[float], erm: list[float], artefact: Artefact = ARTEFACT, 
      (HIGHER, LOWER, "worse"), (LOWER[:1], HIGHER[:1], "undecided")],
 )  # fmt: skip
 def test_planted_runs_have_the_verdict_that_was_planted(first: list[float], second: list[float], word: str) -> None:
-    (finding,) = found(first, second)
+    (finding,) = findings_of(first, second)
     assert (finding.where, finding.outcome, finding.n) == ("Airfoil", word, len(first))
 
 
 def test_higher_is_better_for_r_and_every_preset_has_a_row() -> None:
     artefact = replace(ARTEFACT, experiment="table3", worst=True, presets=["paper", "released"])
-    findings = found(HIGHER, LOWER, artefact, experiment="table3", dataset="dti")
+    findings = findings_of(HIGHER, LOWER, artefact, experiment="table3", dataset="dti")
     judged = [("better", "larger"), ("worse", "smaller")]
     assert [(f.direction, f.magnitude) for f in findings] == [*judged, *[(d, m) for d, m in reversed(judged)]]
     assert findings[1].where == f"worst domain of {findings[0].where}"
@@ -110,7 +110,7 @@ def test_higher_is_better_for_r_and_every_preset_has_a_row() -> None:
 
 
 def test_runs_in_which_every_row_is_its_own_partner_are_degenerate() -> None:
-    (finding,) = found(LOWER, HIGHER, facts={"self_probability": 1.0})
+    (finding,) = findings_of(LOWER, HIGHER, facts={"self_probability": 1.0})
     assert (finding.direction, finding.magnitude) == (IDLE, "")
 
 

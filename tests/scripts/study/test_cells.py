@@ -22,7 +22,7 @@ from scripts.study.cells import (
     cells_done,
     known_runs,
     read_store,
-    study_again,
+    study_rerun,
     train_cell,
     train_missing,
     write_cells,
@@ -154,7 +154,7 @@ def test_a_published_cell_is_trained_again_to_the_same_digits(tmp_path: Path, mo
     dataset = dataset_of(short, mixup)
     write_cells(tmp_path / "results", train_cell(mixup, short, dataset.load, dataset.table.y.std(axis=0)))
     (published,) = published_cells(tmp_path / "results", experiments=[short.experiment])
-    item, read = study_again(published, tmp_path / "again")
+    item, read = study_rerun(published, tmp_path / "again")
     assert item.call
     item.call(lambda _: None)
     assert published.scores == read()

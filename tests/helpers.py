@@ -318,11 +318,11 @@ class Lazy:
 
     def __init__(self, x: Tensor):
         self._x = x
-        self.asked: list[int] = []
+        self.read_sizes: list[int] = []
 
     def __len__(self) -> int:
         return len(self._x)
 
     def __getitem__(self, index: Tensor) -> Tensor:
-        self.asked.append(len(index))
+        self.read_sizes.append(len(index))
         return self._x[index]

@@ -34,8 +34,8 @@ def test_images_below_links_are_found_once_and_no_loop_is_walked(tmp_path: Path)
     (folder / "a").symlink_to(tmp_path / "store" / "b")
     (tmp_path / "store" / "b" / "up").symlink_to(tmp_path / "store")
     (folder / "me").symlink_to(folder)
-    found = [path.relative_to(folder).as_posix() for path in list_images(folder)]
-    assert found == ["2.png", "a/0.png", "a/deep/1.png"]
+    paths = [path.relative_to(folder).as_posix() for path in list_images(folder)]
+    assert paths == ["2.png", "a/0.png", "a/deep/1.png"]
 
 
 def test_images_are_found_by_path_or_name_with_or_without_ending_in_any_case(tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_numbers_of_rows_are_no_names_of_images(tmp_path: Path) -> None:
         Image.new("L", (4, 4)).save(folder / f"{k}.png")
     table = pd.DataFrame({"file": ["5.png", "3.png", "1.png"], "twin": [5, 3, 1], "angle": [7, 8, 9]})
     table.drop(columns="twin").to_csv(tmp_path / "l.csv")
-    found = read_image_table(tmp_path / "l.csv", folder)
-    assert (found.column, [file.name for file in found.files if file]) == ("file", ["5.png", "3.png", "1.png"])
+    images = read_image_table(tmp_path / "l.csv", folder)
+    assert (images.column, [file.name for file in images.files if file]) == ("file", ["5.png", "3.png", "1.png"])
     table.assign(file=[0, 1, 2]).to_csv(tmp_path / "l.csv", index=False)
     with pytest.raises(InputError, match=r"columns file and twin both name images: dataset.image= says which is meant"):
         read_image_table(tmp_path / "l.csv", folder)
@@ -120,11 +120,11 @@ def test_columns_are_found_by_names_that_look_the_same(name: str, tmp_path: Path
 def test_a_column_of_nearly_numbers_is_counted_and_shown(words: list[str], tmp_path: Path) -> None:
     pd.DataFrame({"a": words, "b": X[:, 0], "y": Y}).to_csv(tmp_path / "t.csv", index=False)
     try:
-        said = " ".join(Csv(str(tmp_path / "t.csv"), target="y").problems())
+        message = " ".join(Csv(str(tmp_path / "t.csv"), target="y").problems())
     except InputError as error:  # refused by the cell
-        said = f"a: of 30 {error}"
-    assert "a: " in said
-    assert words[0] in said.replace('\\"', '"') or "read as numbers: a" in said
+        message = f"a: of 30 {error}"
+    assert "a: " in message
+    assert words[0] in message.replace('\\"', '"') or "read as numbers: a" in message
     codes = pd.DataFrame({"a": [f"s{k}" for k in range(30)], "b": X[:, 0], "y": Y})
     codes.to_csv(tmp_path / "t.csv", index=False)
     assert not any("no numbers" in line for line in Csv(str(tmp_path / "t.csv"), target="y").problems())

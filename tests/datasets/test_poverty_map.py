@@ -43,7 +43,7 @@ class Source:
     split_dict = {"train": 0, "id_val": 1, "id_test": 2, "val": 3, "test": 4}  # noqa: RUF012
 
     def __init__(self, root_dir: str = "", download: bool = True, fold: str = "A"):
-        self.asked = {"root_dir": root_dir, "download": download, "fold": fold}
+        self.arguments = {"root_dir": root_dir, "download": download, "fold": fold}
         n = 30
         self.split_array = np.arange(n) % 5
         self.y_array = torch.arange(float(n))[:, None]
@@ -78,7 +78,7 @@ def fake_wilds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("fake_wilds")
 def test_splits_labels_and_domains(tmp_path: Path) -> None:
     data = PovertyMap().load(7)
-    assert data.train.x.source.asked == {
+    assert data.train.x.source.arguments == {
         "root_dir": str((tmp_path / FOLDER.path).parent), "download": False, "fold": "C",
     }  # fmt: skip
     for split, first in zip(parts(data), (0, 3, 4), strict=True):

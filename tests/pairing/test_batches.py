@@ -159,7 +159,7 @@ def test_inputs_read_on_demand_give_the_same_pairs(room: int, monkeypatch: pytes
     monkeypatch.setattr(flat, "INPUT_BYTES_PER_CHUNK", 12 * room)
     got = drawn_blocks(Blocks(4), Split(lazy, train.y, train.domain))[1]
     assert got.tolist() == expected.tolist()
-    assert max(lazy.asked) <= max(room, 8)  # at least one block of the batch and its second
+    assert max(lazy.read_sizes) <= max(room, 8)  # at least one block of the batch and its second
 
 
 # ---- Distances between standardised inputs
@@ -200,7 +200,7 @@ def test_inputs_read_on_demand_in_pieces(room: int, monkeypatch: pytest.MonkeyPa
         np.testing.assert_allclose(pieces.kth_distance(4), whole.kth_distance(4), rtol=1e-6)
     pieces.between(*pairs)
     pieces.kth_distance(4)
-    assert max(lazy.asked) <= max(2, room)
+    assert max(lazy.read_sizes) <= max(2, room)
 
 
 def test_large_data_is_sampled_the_same_way_every_time() -> None:

@@ -118,7 +118,7 @@ WIDE = RNG.normal(size=(40, MOST_LOOKS + 1))
 
 
 @pytest.mark.parametrize(
-    ("x", "y", "said"),
+    ("x", "y", "message"),
     [
         (X, Y, None),
         (pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(np.arange(60) % 3)}), Y, None),
@@ -133,22 +133,22 @@ WIDE = RNG.normal(size=(40, MOST_LOOKS + 1))
         (X, FAR, "y lies far outside in rows 7 (9999): fix them"),
     ],
 )  # fmt: skip
-def test_what_a_table_may_hide_is_named_in_a_line(x: Any, y: Any, said: str | None) -> None:
+def test_what_a_table_may_hide_is_named_in_a_line(x: Any, y: Any, message: str | None) -> None:
     lines = warnings_of(x, y)
-    assert [line[: len(said or "")] for line in lines] == [said] * bool(said)
+    assert [line[: len(message or "")] for line in lines] == [message] * bool(message)
     assert warnings_of(X, FAR, np.where(FAR == 9999, 0.0, 1.0)) == []
 
 
 @pytest.mark.parametrize(
-    ("column", "said"),
+    ("column", "message"),
     [
         ([[1]] * len(X), "column 'odd' of X must hold numbers, got [1]"),
         (pd.interval_range(0, len(X)), "column 'odd' of X must hold numbers, got Interval(0, 1, closed='right')"),
         ([pd.DateOffset(days=1)] * len(X), "column 'odd' of X must hold numbers, got <DateOffset: days=1>"),
     ],
 )
-def test_a_column_of_what_is_no_number_is_refused_by_name(column: Any, said: str) -> None:
-    with pytest.raises(InputError, match=re.escape(said)):
+def test_a_column_of_what_is_no_number_is_refused_by_name(column: Any, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
         quick().fit(pd.DataFrame(X, columns=list("abcd")).assign(odd=column), Y)
 
 

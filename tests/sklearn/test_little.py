@@ -30,8 +30,8 @@ def test_a_constant_column_changes_nothing_and_is_warned_of_by_name(stuck: Any, 
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         moved = model.predict(new)
-    said = [str(w.message) for w in seen if "constant in training" in str(w.message)]
-    assert said == ["X: column lift: constant in training, and now with another value, which changes nothing"] * known
+    lines = [str(w.message) for w in seen if "constant in training" in str(w.message)]
+    assert lines == ["X: column lift: constant in training, and now with another value, which changes nothing"] * known
     assert all(w.filename == __file__ for w in seen)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -62,8 +62,8 @@ def test_the_weight_of_trees_has_the_least_loss(loss: Loss, slopes: tuple[float,
     weight = np.abs(weight[:, 0])
     y = (nets + (grown - nets) * np.repeat(slopes, loss.outputs))[:, [0, -1]] + 0.1 * rng.normal(size=(200, 2))
     y[:9, 1] = np.nan
-    found = weigh_trees([nets[:90], nets[90:]], [grown[:90], grown[90:]], [y[:90], y[90:]], weight, loss)
-    for output, share in enumerate(found):
+    shares = weigh_trees([nets[:90], nets[90:]], [grown[:90], grown[90:]], [y[:90], y[90:]], weight, loss)
+    for output, share in enumerate(shares):
 
         def error(w: float, place: int = output) -> float:
             errors = loss.of_outputs(*map(torch.from_numpy, (nets + w * (grown - nets), y))).numpy()

@@ -45,8 +45,8 @@ def test_beyond_its_end_a_transform_gives_its_limit(transform: Any, labels: Any,
         back = made.back(np.array(fitted)[:, None, None], infinite=True)[:, 0, 0]
     np.testing.assert_allclose(back, expected, rtol=1e-6)
     endless = int(np.isinf(expected).sum())
-    said = f"{endless} of 3 ends lie where target_transform reaches no label: they are infinite"
-    assert [str(w.message) for w in seen] == [said] * (endless > 0)
+    message = f"{endless} of 3 ends lie where target_transform reaches no label: they are infinite"
+    assert [str(w.message) for w in seen] == [message] * (endless > 0)
     points = made.back(np.array(fitted)[:, None, None])[:, 0, 0]
     assert np.isfinite(points).all()
     np.testing.assert_allclose(

@@ -51,18 +51,18 @@ STEPS: dict[str, tuple[Any, str, dict[str, int]]] = {
 @pytest.mark.parametrize("name", STEPS)
 def test_a_step_is_found_and_goes_on_as_the_times_do(name: str) -> None:
     times, step, periods = STEPS[name]
-    found = step_of(times, "s")
-    assert found.startswith(step)
-    assert periods_of(found) == periods
-    assert places(times, found).tolist() == list(range(len(times)))
-    following = grid(times[0], len(times), found)
+    series_step = step_of(times, "s")
+    assert series_step.startswith(step)
+    assert periods_of(series_step) == periods
+    assert places(times, series_step).tolist() == list(range(len(times)))
+    following = grid(times[0], len(times), series_step)
     if times.dtype.kind == "M":
         assert following.tolist() == times.tolist()
-        assert grid(times[20], 30, found).tolist() == times[20:50].tolist()
+        assert grid(times[20], 30, series_step).tolist() == times[20:50].tolist()
     else:
         assert following.to_numpy(float) == pytest.approx(times.to_numpy(float), abs=1e-3)
     kept = np.delete(np.arange(len(times)), [4, 5, 30])
-    assert places(times[kept], found).tolist() == kept.tolist()
+    assert places(times[kept], series_step).tolist() == kept.tolist()
 
 
 def test_the_middle_of_months_is_a_month_and_random_times_are_none() -> None:
@@ -142,7 +142,7 @@ def test_of_dates_that_read_both_ways_both_are_named_and_the_option_takes_the_ot
 
 
 @pytest.mark.parametrize(
-    ("times", "step", "said"),
+    ("times", "step", "message"),
     [
         (dates("MS", 120), "MS", "%d/%m/%Y gives no regular step"),
         (dates("QS", 40), "3MS", "%d/%m/%Y gives no regular step"),
@@ -151,14 +151,14 @@ def test_of_dates_that_read_both_ways_both_are_named_and_the_option_takes_the_ot
     ],
 )
 def test_of_a_series_that_order_is_taken_which_alone_gives_a_step(
-    times: pd.DatetimeIndex, step: str, said: str, tmp_path: Path
+    times: pd.DatetimeIndex, step: str, message: str, tmp_path: Path
 ) -> None:
     form = "%m/%d/%Y %H:%M" if step == "h" else "%m/%d/%Y"
     pd.DataFrame({"time": times.strftime(form), "y": np.sin(np.arange(len(times)))}).to_csv(
         tmp_path / "s.csv", index=False
     )
     series = Series(str(tmp_path / "s.csv"), window=2, horizon=1)
-    assert (series.placed.made.step, said in " ".join(series.problems())) == (step, True)
+    assert (series.placed.made.step, message in " ".join(series.problems())) == (step, True)
     assert Series(str(tmp_path / "s.csv"), dayfirst=False, window=2, horizon=1).placed.made.form == form
 
 
@@ -234,7 +234,7 @@ def test_hours_of_summer_time_and_in_their_own_column_are_called_so(tmp_path: Pa
     zone = pd.date_range("2023-10-20", periods=500, freq="h", tz="Europe/Berlin").tz_localize(None)
     spring = pd.date_range("2024-03-20", periods=500, freq="h", tz="Europe/Berlin").tz_localize(None)
     days = np.repeat(dates("D", 20).strftime("%Y-%m-%d"), 24)
-    for frame, said in (
+    for frame, message in (
         (pd.DataFrame({"time": zone}), r"an hour of summer time, it seems; .*tz_localize\('Europe/Berlin'"),
         (pd.DataFrame({"time": spring}), r"1 of 501 times are missing .*: an hour of summer time, it seems"),
         (pd.DataFrame({"time": days, "hour": np.tile(np.arange(24) + 1, 20)}),
@@ -243,5 +243,5 @@ def test_hours_of_summer_time_and_in_their_own_column_are_called_so(tmp_path: Pa
          r"clock is the time of day, it seems; .*\+ pd.to_timedelta\(frame\['clock'\] \+ ':00'\)"),
     ):  # fmt: skip
         frame.assign(y=np.arange(len(frame)) % 7).to_csv(tmp_path / "s.csv", index=False)
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             Series(str(tmp_path / "s.csv"), target="y", time="time", window=5, horizon=1).load(0)

@@ -71,9 +71,9 @@ def test_lazily_read_inputs_give_the_same_numbers(name: str) -> None:
     assert ours.history == theirs.history
     looking = ("k_mixup", "local_mixup", "mixrl", "cmixup_x", "cmixup_h")  # in pieces of `flat.INPUT_BYTES_PER_CHUNK`
     looks_at_inputs = name.startswith(looking) and name != "cmixup_hidden"
-    assert max(lazies["train"].asked) == (32 if name == "fish" else 16) or looks_at_inputs
-    assert max(lazies["test"].asked) == 9
-    assert max(lazies["val"].asked) == 9 or name.startswith("mixrl")  # its search reads in batches of its own
+    assert max(lazies["train"].read_sizes) == (32 if name == "fish" else 16) or looks_at_inputs
+    assert max(lazies["test"].read_sizes) == 9
+    assert max(lazies["val"].read_sizes) == 9 or name.startswith("mixrl")  # its search reads in batches of its own
 
 
 class Noisy(nn.Module):

@@ -232,8 +232,8 @@ def test_steps_in_bfloat16_read_the_weights_as_they_are_and_predictions_are_of_3
 
 def test_a_run_fails_at_the_first_step_whose_loss_is_not_finite_and_training_ends() -> None:
     result = train_one(ERM(), optimizer="sgd", lr=1e30, epochs=5, batch_size=7)
-    said, _, step = result.failure.rpartition(" ")
-    assert said == "the training loss is not finite at epoch 1, step"
+    message, _, step = result.failure.rpartition(" ")
+    assert message == "the training loss is not finite at epoch 1, step"
     assert 1 < int(step) <= 7  # the loss of the first step is that of the initial weights
     assert len(result.history) == 1
     assert result.scores == {}

@@ -5,10 +5,6 @@ import numpy as np
 from datasets.common.base import Indices, RawTable, TabularDataset, permuted, smooth_labels
 from datasets.common.fetch import raw_files
 
-ATTRIBUTES = """
-    frequency angle_of_attack chord_length velocity displacement_thickness
-"""
-
 
 class Airfoil(TabularDataset):
     """Noise of NACA 0012 airfoil blades in a wind tunnel.
@@ -27,7 +23,7 @@ class Airfoil(TabularDataset):
     x_shape = (5,)
     rows = 1503
     split_sizes = (1003, 300, 200)
-    columns = tuple(ATTRIBUTES.split())
+    columns = ("frequency", "angle_of_attack", "chord_length", "velocity", "displacement_thickness")
     label = "sound_pressure_level"
 
     def read(self) -> RawTable:
@@ -42,5 +38,4 @@ class Airfoil(TabularDataset):
 
     def split(self, table: RawTable, seed: int) -> Indices:
         """Permute the rows by seed as the released code's seeded NumPy does, then 1003 / 300 / 200."""
-        order = np.random.RandomState(seed).permutation(len(table.x))
-        return permuted(order, self.split_sizes)
+        return permuted(np.random.RandomState(seed).permutation(len(table.x)), self.split_sizes)

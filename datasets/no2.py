@@ -6,10 +6,6 @@ from cmixup.errors import check_seed
 from datasets.common.base import Indices, RawTable, TabularDataset, permuted, smooth_labels
 from datasets.common.fetch import raw_files
 
-ATTRIBUTES = """
-    cars_per_hour temperature_at_2m wind_speed temperature_diff_2m_25m wind_direction hour_of_day day
-"""
-
 
 class NO2(TabularDataset):
     """Hourly NO2 at a road in Oslo, explained by traffic and weather.
@@ -35,7 +31,8 @@ class NO2(TabularDataset):
     x_shape = (7,)
     rows = 500
     split_sizes = (200, 200, 100)
-    columns = tuple(ATTRIBUTES.split())
+    columns = ("cars_per_hour", "temperature_at_2m", "wind_speed", "temperature_diff_2m_25m", "wind_direction",
+               "hour_of_day", "day")  # fmt: skip
     label = "log_no2"
 
     def __init__(self, scaling: str = "train", split_seed: int = 0, synthetic: bool = False):
@@ -48,11 +45,10 @@ class NO2(TabularDataset):
     def read(self) -> RawTable:
         """Read whichever copy is at hand; the CSV has the label first, PMLB's file has it last."""
         ((file, path),) = self.fetch()
-        values = np.loadtxt(path, delimiter="," if path.suffix == ".csv" else "\t", skiprows=1)
-        label = 0 if path.suffix == ".csv" else 7
-        return RawTable(
-            np.delete(values, label, axis=1), values[:, [label]], np.zeros(self.rows), {file.path: file.sha256}
-        )
+        delimiter, label = (",", 0) if path.suffix == ".csv" else ("\t", 7)
+        values = np.loadtxt(path, delimiter=delimiter, skiprows=1)
+        x, y = np.delete(values, label, axis=1), values[:, [label]]
+        return RawTable(x, y, np.zeros(self.rows), {file.path: file.sha256})
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
         low, high = np.array([4.1, -18.6, 0.3, -5.4, 2, 1, 32]), np.array([8.4, 21.1, 9.9, 4.3, 359, 24, 608])

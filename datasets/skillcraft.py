@@ -8,7 +8,6 @@ from datasets.common.base import RawTable, smooth_labels
 from datasets.common.domain_table import DomainTable, number_or_unknown
 from datasets.common.fetch import raw_files
 
-LABEL, DOMAIN = "ActionLatency", "LeagueIndex"
 COUNTS = np.array([167, 347, 553, 811, 806, 621, 35, 55])  # rows of leagues 1 to 8
 ATTRIBUTES = """
     Age HoursPerWeek TotalHours APM SelectByHotkeys AssignToHotkeys UniqueHotkeys MinimapAttacks MinimapRightClicks
@@ -36,13 +35,13 @@ class SkillCraft(DomainTable):
     rows = 3395
     split_sizes = (1878, 806, 711)
     columns = tuple(ATTRIBUTES.split())
-    label = LABEL
+    label = "ActionLatency"
 
     def read(self) -> RawTable:
         """Read the CSV by its header; `?` is unknown."""
         ((file, path),) = self.fetch()
         header = path.read_text(encoding="utf-8").partition("\n")[0].replace('"', "").split(",")
-        columns = [header.index(name) for name in (*self.columns, LABEL, DOMAIN)]
+        columns = [header.index(name) for name in (*self.columns, self.label, "LeagueIndex")]
         form: Any = {"delimiter": ",", "quotechar": '"', "encoding": "utf-8"}
         values = np.loadtxt(path, skiprows=1, usecols=columns, converters=number_or_unknown, **form)
         return RawTable(values[:, :-2], values[:, -2:-1], values[:, -1], {file.path: file.sha256})

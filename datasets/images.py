@@ -140,12 +140,10 @@ class Images(TextFile):
         mean, std = IMAGENET if self.normalise == "weights" else _moments(one, rows["train"])
         targets = self.targets or ("y",)
         made = ImagePreprocessing(targets, one.units, one.files.size, one.files.deep, mean, std)
-        inputs: dict[str, Any] = {
-            part: ImageRows(one.files, torch.from_numpy(rows[part]), mean, std) for part in SPLITS
-        }
+        inputs: dict[str, Any] = {p: ImageRows(one.files, torch.from_numpy(of), mean, std) for p, of in rows.items()}
         if self.augment != "none":
             inputs["train"] = AugmentedRows(inputs["train"], crops="crop" in self.augment)
-        splits = (self.make_split(part, inputs[part], one.y[rows[part]], one.domain[rows[part]]) for part in SPLITS)
+        splits = (self.make_split(part, inputs[part], one.y[of], one.domain[of]) for part, of in rows.items())
         more = {"unit": made.labels, "worst": ("rmse",) if self.group else ()}
         return self.assemble(seed, splits, one.checksums, one.notes, preprocessing=made.to_json(), **more)
 

@@ -190,11 +190,9 @@ class TabularDataset(StoredDataset):
         rows = self.split(table, seed)
         fitted = table.x if self.scaling == "all" else table.x[rows["train"]]
         scaling = Scaling.fit(fitted, "standard" if self.scaling == "standard" else "minmax")
-        x = scaling.apply(table.x)
+        x = scaling.apply(table.x).astype(np.float32)
         splits = (
-            self.make_split(
-                part, torch.from_numpy(x[rows[part]].astype(np.float32)), table.y[rows[part]], table.domain[rows[part]]
-            )
+            self.make_split(part, torch.from_numpy(x[rows[part]]), table.y[rows[part]], table.domain[rows[part]])
             for part in SPLITS
         )
         names = self.columns or tuple(f"x{k + 1}" for k in range(x.shape[1]))

@@ -136,8 +136,7 @@ class UserTable(Dataset):
         made = self._fit(table, table.features.iloc[np.sort(rows["train"])])
         x = made.apply(table.features, source)
         splits = (
-            self.make_split(part, torch.from_numpy(x[rows[part]]), table.y[rows[part]], table.domain[rows[part]])
-            for part in SPLITS
+            self.make_split(part, torch.from_numpy(x[of]), table.y[of], table.domain[of]) for part, of in rows.items()
         )
         lines = ", ".join(f"{name} ({reason})" for name, reason in made.dropped.items())
         notes = (*table.notes, f"dropped: {lines}") if lines else table.notes

@@ -13,7 +13,7 @@ from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice, check_nonnegative
 from cmixup.inputs.arrays import ArrayPreprocessing, chunks
 from cmixup.inputs.spread import VANISH, varies
-from datasets.common.base import SPLITS, Dataset, smooth_labels
+from datasets.common.base import SPLITS, Dataset, label_names, smooth_labels
 from datasets.common.table.files import OTHERS, by_start
 from datasets.common.table.problems import labels_seen
 from datasets.common.table.splits import PARTS, split_own
@@ -143,11 +143,6 @@ class Arrays(Dataset):
         vary = varies(low, high, int(scaler.n_samples_seen_))
         std = np.where(vary, np.sqrt(scaler.var_), VANISH)
         return tuple(np.where(vary, scaler.mean_, low).tolist()), tuple(std.tolist())
-
-
-def label_names(y: np.ndarray) -> tuple[str, ...]:
-    """Return the names of labels (N, d_y): y, or y1, y2 and so on."""
-    return ("y",) if y.shape[1] == 1 else tuple(f"y{k + 1}" for k in range(y.shape[1]))
 
 
 def read_arrays(path: Path, word: str = "arrays") -> dict[str, Any]:

@@ -196,9 +196,13 @@ class TabularDataset(StoredDataset):
             for part in SPLITS
         )
         names = self.columns or tuple(f"x{k + 1}" for k in range(x.shape[1]))
-        width = table.y.shape[1]
-        labels = (self.label,) if width == 1 else tuple(f"{self.label}{k + 1}" for k in range(width))
+        labels = label_names(table.y, self.label)
         return self.assemble(seed, splits, table.checksums, preprocessing=scaling.to_json(names, labels))
+
+
+def label_names(y: np.ndarray, name: str = "y") -> tuple[str, ...]:
+    """Return the names of labels (N, d_y): y, or y1, y2 and so on."""
+    return (name,) if y.shape[1] == 1 else tuple(f"{name}{k + 1}" for k in range(y.shape[1]))
 
 
 def permuted(permutation: np.ndarray, sizes: tuple[int, ...]) -> Indices:

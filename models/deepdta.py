@@ -28,12 +28,7 @@ DEPTHS = (1, 2, 3)
 
 
 class Tower(nn.Module):
-    """The part that reads one string: three convolutions, the maximum over positions, a linear layer.
-
-    Args:
-        symbols: channels of the one-hot string.
-        kernels: sizes of the convolutions; no padding, stride 1.
-    """
+    """Three convolutions (no padding, stride 1) on a one-hot string, their maximum over positions, a linear layer."""
 
     def __init__(self, symbols: int, kernels: tuple[int, ...]):
         super().__init__()

@@ -58,10 +58,8 @@ class Dropout(nn.Module):
 class Skip(nn.Module):
     """A GRU that takes every `SKIP`-th step, so that it sees the same hour of earlier days.
 
-    Args:
-        channels: width C of the convolution.
-        steps: length T of its output; the last `T // SKIP * SKIP` steps are used. The original divides
-            `window - 6 = T - 1`.
+    Of the `steps` T of the convolution's output it reads the last `T // SKIP * SKIP`; the original divides
+    `window - 6 = T - 1`.
     """
 
     def __init__(self, channels: int, steps: int):

@@ -30,12 +30,7 @@ SIGMA = 0.1  # of the frequencies at the beginning
 
 
 class Rated(nn.Module):
-    """A parameter that learns at a multiple of the learning rate under Adam.
-
-    Args:
-        value: at the beginning.
-        factor: of the rate, above 0.
-    """
+    """A parameter that begins at `value` and learns at `factor` times the learning rate, above 0, under Adam."""
 
     def __init__(self, value: Tensor, factor: float):
         super().__init__()
@@ -47,11 +42,7 @@ class Rated(nn.Module):
 
 
 class Embeddings(nn.Module):
-    """PBLD embeddings of numeric features, `(B, d)` to `(B, 4 d)`: three numbers for each feature, then all features.
-
-    Args:
-        features: d.
-    """
+    """PBLD embeddings of d `features`, `(B, d)` to `(B, 4 d)`: three numbers for each feature, then all features."""
 
     def __init__(self, features: int):
         super().__init__()
@@ -70,12 +61,7 @@ class Embeddings(nn.Module):
 
 
 class Layer(nn.Module):
-    """A linear layer in NTK form, `x W / sqrt(fan_in) + b`.
-
-    Args:
-        fan_in, fan_out: widths.
-        zero: whether weights and biases begin at 0, not standard normal.
-    """
+    """A linear layer in NTK form, `x W / sqrt(fan_in) + b`; W and b begin at 0 if `zero`, else standard normal."""
 
     def __init__(self, fan_in: int, fan_out: int, *, zero: bool = False):
         super().__init__()

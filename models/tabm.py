@@ -24,13 +24,7 @@ from cmixup.seeding import dropout
 
 
 class AdaptedLinear(nn.Module):
-    """A linear layer that k members share but for adapters and biases.
-
-    Args:
-        fan_in, fan_out: widths.
-        k: members.
-        random: whether the adapter of the inputs begins at random signs, not at 1.
-    """
+    """A linear layer that k members share but for adapters and biases; r begins at signs if `random`, else at 1."""
 
     def __init__(self, fan_in: int, fan_out: int, k: int, *, random: bool):
         super().__init__()

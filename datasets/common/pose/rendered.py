@@ -22,15 +22,10 @@ AZIMUTH_SEED = 0
 
 
 class RenderedDataset(TaskDataset):
-    """Tasks on objects that are rendered here from the dataset's files.
+    """Tasks on objects that are rendered here from the dataset's files."""
 
-    Attributes:
-        n_views: of each object, at uniform azimuths.
-        n_test: objects of the test split, drawn by `split_seed` from all of them; the others train.
-    """
-
-    n_views: ClassVar[int]
-    n_test: ClassVar[int]
+    n_views: ClassVar[int]  # of each object, at uniform azimuths
+    n_test: ClassVar[int]  # objects of the test split, drawn by `split_seed` from all of them; the others train
 
     @abstractmethod
     def meshes(self) -> Iterator[rendering.Mesh]:

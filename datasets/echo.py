@@ -15,9 +15,7 @@ from datasets.common.video.clips import Clips, ClipSpec, EveryClip, Pulse, Rando
 FOLDER = raw_folder("echo")
 STATS_SAMPLE = 128  # training videos that mean and standard deviation are taken from; echonet/dynamic
 SYNTHETIC_SIZES = {"train": 40, "val": 8, "test": 8}
-
-
-Listing = dict[str, dict[Path, float]]  # of each split the videos, and their ejection fractions in percent
+Listing = dict[str, dict[Path | Pulse, float]]  # of each split the videos, and their ejection fractions in percent
 
 
 class Echo(Dataset):
@@ -54,29 +52,28 @@ class Echo(Dataset):
         self.spec = ClipSpec(frames, period, size, pad)
 
     def load(self, seed: int) -> RegressionData:
-        videos: dict[str, list[Path]] | dict[str, list[Pulse]]
         if self.synthetic:
             length = self.spec.span + 1
-            videos = {part: pulses(k, SYNTHETIC_SIZES[part], length, self.spec.size) for k, part in enumerate(SPLITS)}
-            labels = {part: [pulse.fraction for pulse in made] for part, made in videos.items()}
+            made = {part: pulses(k, SYNTHETIC_SIZES[part], length, self.spec.size) for k, part in enumerate(SPLITS)}
+            listing: Listing = {part: {pulse: pulse.fraction for pulse in of} for part, of in made.items()}
             checksums, notes = dict[str, str](), list[str]()
         else:
             root = FOLDER.find()
             listing = read_listing(root)
-            videos = {part: list(listing[part]) for part in SPLITS}
-            labels = {part: list(listing[part].values()) for part in SPLITS}
             checksums = {f"{FOLDER.path}/FileList.csv": sha256_of(root / "FileList.csv")}
             notes = ["the checksum is of FileList.csv only: none is public of the videos"]
             if (counts := tuple(len(listing[part]) for part in SPLITS)) != self.split_sizes:
                 listed, expected = (" / ".join(map(str, sizes)) for sizes in (counts, self.split_sizes))
                 notes.append(f"not EchoNet-Dynamic as published: {listed} videos, expected {expected}")
+        videos = {part: list(listing[part]) for part in SPLITS}
+        labels = {part: np.array(list(listing[part].values())) for part in SPLITS}
         rng = np.random.default_rng([seed, 0])
         where = {part: rng.random(len(videos[part])) for part in SPLITS}
         sample = rng.permutation(len(videos["train"]))[:STATS_SAMPLE]
         stats = measure_channels(videos["train"], self.spec, where["train"], sample)
         kinds: dict[str, type[Clips]] = {"train": RandomClips, "val": Clips, "test": EveryClip}
         splits = (
-            self.make_split(part, kinds[part](videos[part], self.spec, stats, where[part]), np.array(labels[part]))
+            self.make_split(part, kinds[part](videos[part], self.spec, stats, where[part]), labels[part])
             for part in SPLITS
         )
         return self.assemble(seed, splits, checksums, notes)

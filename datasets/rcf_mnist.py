@@ -1,6 +1,7 @@
 """RCF-MNIST: rotated, coloured Fashion-MNIST."""
 
 import gzip
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice, check_seed
-from datasets.common.base import SPLITS, Dataset
+from datasets.common.base import Dataset, permuted
 from datasets.common.fetch import raw_files
 
 SYNTHETIC_SIZES = (64, 32, 32)
@@ -55,16 +56,16 @@ class RCFMNIST(Dataset):
         self.ratio, self.split_seed = ratio, check_seed("split_seed", split_seed)
         self.test_color = check_choice("test_color", test_color, ("reversed", "same"))
         self.scaling = check_choice("scaling", scaling, ("centred", "unit"))
-        self._built: tuple[list[Split], dict[str, str]] | None = None
 
     def notes(self) -> tuple[str, ...]:
         return (*super().notes(), f"images built here with split_seed {self.split_seed}: the paper's are not public")
 
     def load(self, seed: int) -> RegressionData:
-        self._built = self._built or self._build()
         return self.assemble(seed, *self._built)
 
-    def _build(self) -> tuple[list[Split], dict[str, str]]:
+    @cached_property
+    def _built(self) -> tuple[list[Split], dict[str, str]]:
+        """The splits, which are the same for every run seed, and the checksums."""
         rng = np.random.default_rng([self.split_seed, 28])
         sizes, checksums = (SYNTHETIC_SIZES if self.synthetic else self.split_sizes), dict[str, str]()
         if self.synthetic:
@@ -77,11 +78,9 @@ class RCFMNIST(Dataset):
         grey = torch.from_numpy(rotate(images, 360.0 * turn.astype(np.float64)))
         # A run that does not shuffle every epoch must not see one colour direction after the other.
         mixed = np.random.default_rng([self.split_seed, 29]).permutation(sizes[0])
-        splits, start = [], 0
-        for part, size in zip(SPLITS, sizes, strict=True):
-            rows = np.arange(start, start + size)
-            start += size
-            g = turn[rows]
+        splits = []
+        for part, rows in permuted(np.arange(len(images)), sizes).items():
+            g, size = turn[rows], len(rows)
             majority = np.arange(size) < round(self.ratio * size)  # the rows are in random order already
             reverse = majority if part == "test" and self.test_color == "reversed" else ~majority
             random = rng.random(size).astype(np.float32)

@@ -75,10 +75,8 @@ class DTI(DrugTarget):
         return PairTable(list(drugs), list(proteins), drug, protein, y, year, checksums)
 
     def synthetic_rows(self, rng: np.random.Generator) -> PairTable:
-        drugs, proteins = (
-            synthetic_strings(rng, 60, DRUG_SYMBOLS, 20, 90),
-            synthetic_strings(rng, 20, PROTEIN_SYMBOLS, 60, 300),
-        )
+        drugs = synthetic_strings(rng, 60, DRUG_SYMBOLS, 20, 90)
+        proteins = synthetic_strings(rng, 20, PROTEIN_SYMBOLS, 60, 300)
         year = np.repeat(np.arange(2013, 2022), 20)
         drug, protein = rng.integers(60, size=len(year)), rng.integers(20, size=len(year))
         labels = synthetic_labels([drugs[k] for k in drug], [proteins[k] for k in protein], rng)

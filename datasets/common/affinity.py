@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
@@ -133,23 +134,22 @@ class MatrixDrugTarget(DrugTarget):
         fetched = self.fetch()
         drugs, proteins = (json.loads(path.read_text(encoding="utf-8")) for _, path in fetched[:2])
         matrix = self.labels(np.loadtxt(fetched[2][1]))
-        return self.pairs(drugs, proteins, matrix, {file.path: file.sha256 for file, _ in fetched})
+        return self.pairs([*drugs.values()], proteins, matrix, {file.path: file.sha256 for file, _ in fetched})
 
     def pairs(
-        self, drugs: dict[str, str], proteins: dict[str, str], matrix: np.ndarray, checksums: dict[str, str]
+        self, drugs: list[str], proteins: dict[str, str], matrix: np.ndarray, checksums: dict[str, str]
     ) -> PairTable:
         """Return the known entries of a matrix as pairs, with the group of each protein."""
         drug, protein = np.nonzero(~np.isnan(matrix))
         family = families(list(proteins), list(proteins.values()))
         group = balanced_groups(family[protein], N_GROUPS, np.random.default_rng([self.split_seed, N_GROUPS]))
-        y = matrix[drug, protein]
-        return PairTable(list(drugs.values()), list(proteins.values()), drug, protein, y, group, checksums)
+        return PairTable(drugs, [*proteins.values()], drug, protein, matrix[drug, protein], group, checksums)
 
     def synthetic_rows(self, rng: np.random.Generator) -> PairTable:
-        drugs = {str(k): s for k, s in enumerate(synthetic_strings(rng, 12, DRUG_SYMBOLS, 20, 90))}
+        drugs = synthetic_strings(rng, 12, DRUG_SYMBOLS, 20, 90)
         proteins = {str(k): s for k, s in enumerate(synthetic_strings(rng, 20, PROTEIN_SYMBOLS, 60, 300))}
-        rows = np.arange(240)
-        y = synthetic_labels([drugs[str(k // 20)] for k in rows], [proteins[str(k % 20)] for k in rows], rng)
+        drug, protein = zip(*product(drugs, proteins.values()), strict=True)
+        y = synthetic_labels(drug, protein, rng)
         return self.pairs(drugs, proteins, 5 + y.reshape(12, 20), {})
 
     def split(self, table: PairTable, seed: int) -> Indices:

@@ -27,11 +27,13 @@ class StackConv1d(nn.Conv1d):
 
         The result lies in memory as (time, width, batch), the layout that `StackGRU` reads.
         """
-        weight, bias = self.weight, self.bias
-        assert bias is not None
-        if weight.ndim == 3:
-            return _convolve(x[None], weight[None], bias[None]).squeeze(0)
-        return _convolve(x, weight, bias)
+        assert self.bias is not None
+        alone, given = self.weight.ndim == 3, (x, self.weight, self.bias)
+        x, weight, bias = (part[None] for part in given) if alone else given
+        in_time = x.permute(0, 3, 2, 1).contiguous()
+        windows = in_time.unfold(1, weight.shape[-1], 1).movedim(-1, 2).flatten(2, 3)  # (E, T, kernel C, B), no copy
+        out = _Project.apply(windows, weight.mT.flatten(2), bias).permute(0, 3, 2, 1)  # type: ignore[no-untyped-call]
+        return out.squeeze(0) if alone else out
 
 
 class StackGRU(nn.GRU):
@@ -66,14 +68,6 @@ class StackGRU(nn.GRU):
             return states, last[0]
         states, last = _GRU.apply(x.mT[None], *(weight[None] for weight in weights))  # type: ignore[no-untyped-call]
         return states.squeeze(0).mT, last.squeeze(0).mT
-
-
-def _convolve(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Convolve `(E, B, C, T)` with `(E, width, C, kernel)`."""
-    in_time = x.permute(0, 3, 2, 1).contiguous()
-    windows = in_time.unfold(1, weight.shape[-1], 1).movedim(-1, 2).flatten(2, 3)  # (E, T, kernel C, B), no copy
-    out: Tensor = _Project.apply(windows, weight.mT.flatten(2), bias)  # type: ignore[no-untyped-call]
-    return out.permute(0, 3, 2, 1)
 
 
 class _Project(torch.autograd.Function):

@@ -41,6 +41,7 @@ from datasets.common.table.files import open_file, packing, read_binary
 SEPARATORS = {"tab": "\t", "semicolon": ";", "bar": "|", "comma": ","}
 DECIMALS = {"point": ".", "comma": ","}
 CURE = "encoding= names another, such as cp1252 or utf-16"
+SKIP = "dataset.skip= says how many lines are before it"
 SAMPLE_ROWS = 1000
 LONGEST_NAME = 1000  # characters of a column's name
 NUMBER = r"[+-]?(?:\d+{0}?\d*|{0}\d+)(?:[eE][+-]?\d+)?"
@@ -210,10 +211,8 @@ def _parse(path: Path, form: Format, options: dict[str, Any], as_text: Sequence[
                 return pd.read_csv(stream, dtype=dict.fromkeys(as_text, str), low_memory=False, **options)
     except pd.errors.EmptyDataError:
         raise InputError(f"{path} is empty") from None
-    except pd.errors.ParserWarning:
-        raise InputError(_long_row(path, form)) from None
-    except pd.errors.ParserError as error:
-        if "saw" in str(error):
+    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        if isinstance(error, pd.errors.ParserWarning) or "saw" in str(error):
             raise InputError(_long_row(path, form)) from None
         if match := re.search(r"EOF inside string starting at row (\d+)", str(error)):
             raise InputError(f"{path}, row {match[1]}: a quote is opened and not closed") from None
@@ -246,10 +245,8 @@ def _find_header(stream: Any, path: Path, form: Format) -> tuple[int, str, dict[
         if not record:
             raise InputError(f"{path} is empty")
         raise InputError(f"{path}, header: a quote is opened and not closed")
-    examples = (
-        f"the header is line {number}, {format_value(record.strip())}; dataset.skip= says how many lines are before it"
-    )
-    return skip, record, {"header": examples} if comments else {}
+    found = f"the header is line {number}, {format_value(record.strip())}"
+    return skip, record, {"header": f"{found}; {SKIP}"} if comments else {}
 
 
 def _pick_separator(record: str, given: str) -> str:
@@ -307,7 +304,7 @@ def _long_row(path: Path, form: Format) -> str:
     for row, header, cells in _records(path, form):
         if len(cells) > len(header):
             what = f"{path}, row {row}: {len(cells)} cells, but the header names {len(header)} columns"
-            return f"{what} ({', '.join(header)[:80]!r}); dataset.skip= says how many lines are before it"
+            return f"{what} ({', '.join(header)[:80]!r}); {SKIP}"
     return f"{path} has rows with more cells than the header names columns"
 
 

@@ -62,7 +62,6 @@ class SeriesDataset(Dataset):
         synthetic: use synthetic data: as many series, but fewer rows.
     """
 
-    rows: ClassVar[int]
     series: ClassVar[int]  # how many
     layout: ClassVar[Mapping[str, Any]] = {}  # where the numbers are in its file, as arguments of `np.loadtxt`
     synthetic_steps: ClassVar[int] = 540  # leaves synthetic data one whole batch of 128 to train on, at horizon 24, too

@@ -69,20 +69,11 @@ class Series(TextFile):
     metrics = ("rmse", "mae", "mape")
 
     def __init__(
-        self,
-        path: str = "",
-        *,
-        time: str = "",
-        id: str | int = "",  # noqa: A002, the word of a command line
-        target: str | int | list | None = None,
-        known: str | int | list | None = None,
-        drop: str | int | list | None = None,
-        window: int = WINDOW,
-        horizon: int = 24,
-        steps: str = "last",
-        fill: str = "none",
-        **file: Any,
-    ):
+        self, path: str = "", *, time: str = "", id: str | int = "",  # noqa: A002, the word of a command line
+        target: str | int | list | None = None, known: str | int | list | None = None,
+        drop: str | int | list | None = None, window: int = WINDOW, horizon: int = 24, steps: str = "last",
+        fill: str = "none", **file: Any,
+    ):  # fmt: skip
         super().__init__(path, **file)
         self.time, self.id = str(time), str(id)
         self.targets, self.known, self.drop = as_names(target), as_names(known), as_names(drop)

@@ -37,10 +37,8 @@ class AdaptedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return `(..., B, k, fan_out)` of `(..., B, k, fan_in)`."""
-        rows, members = x.shape[-3:-1]
         sums = (x * self.r.unsqueeze(-3)).flatten(-3, -2) @ self.weight.mT
-        apart = sums.reshape(*sums.shape[:-2], rows, members, sums.shape[-1])
-        return apart * self.s.unsqueeze(-3) + self.bias.unsqueeze(-3)
+        return torch.unflatten(sums, -2, x.shape[-3:-1]) * self.s.unsqueeze(-3) + self.bias.unsqueeze(-3)
 
 
 class TabM(TableNetwork):
@@ -83,7 +81,6 @@ class TabM(TableNetwork):
 
     def head(self, features: Tensor) -> Tensor:
         """Return the members' predictions `(..., k, B, d_y)`, in evaluation their mean `(..., B, d_y)`."""
-        members = (
-            features.reshape(*features.shape[:-1], self.k, -1).transpose(-3, -2) @ self.weight + self.bias[..., None, :]
-        )
+        states = torch.unflatten(features, -1, (self.k, -1)).transpose(-3, -2)
+        members = states @ self.weight + self.bias[..., None, :]
         return members if self.training else members.mean(dim=-3)

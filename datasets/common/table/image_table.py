@@ -53,21 +53,20 @@ def read_image_table(
         raise InputError(f"{path}: columns {most} and {others[0]} both name images: dataset.image= says which is meant")
     files, wrong, first = list[Path | None](), dict[int, str](), dict[Path, int]()
     for row, (value, matches) in enumerate(zip(words[most], found[most], strict=True)):
-        file = matches[0] if len(matches) == 1 else None
         where = f"{path}, row {row + 1}, column {most}: "
         if pd.isna(value):
             wrong[row] = f"{where}no image is named"
-        elif file is None:
-            several = (
-                f"{len(matches)} images are called {format_value(value)}: {shortened(sorted(map(str, matches)), 2)}"
-            )
-            wrong[row] = where + (several if matches else f"there is no image {format_value(value)} below {folder}")
-        elif file in first:
+        elif not matches:
+            wrong[row] = f"{where}there is no image {format_value(value)} below {folder}"
+        elif len(matches) > 1:
+            paths = shortened(sorted(map(str, matches)), 2)
+            wrong[row] = f"{where}{len(matches)} images are called {format_value(value)}: {paths}"
+        elif (file := matches[0]) in first:
             cure = f"frame.groupby({most!r}, as_index=False).mean() makes one row of several"
             wrong[row] = f"{where}{format_value(value)} is the image of row {first[file] + 1}, too: {cure}"
         else:
             first[file] = row
-        files.append(None if row in wrong else file)
+        files.append(None if row in wrong else matches[0])
     return ImageTable(frame, most, files, wrong, len({path for paths in known.values() for path in paths} - {*first}))
 
 

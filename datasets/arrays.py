@@ -62,11 +62,9 @@ class Arrays(Dataset):
             x = np.random.default_rng(0).random((200, 6))
             return {"x": x, "y": smooth_labels(x, np.random.default_rng(1), 20, 4)}
         arrays = self._read()
-        for name in ("x", "y"):
-            if name not in arrays:
-                raise InputError(
-                    f"{self.places['arrays']} has no array {name}; there are {', '.join(arrays) or 'none'}"
-                )
+        if absent := [name for name in "xy" if name not in arrays]:
+            there = ", ".join(arrays) or "none"
+            raise InputError(f"{self.places['arrays']} has no array {absent[0]}; there are {there}")
         sizes = {name: arrays[name].shape[:1] for name in ("x", "y", "domain", "split") if name in arrays}
         if len(set(sizes.values())) > 1 or sizes["x"] in ((), (0,)):
             raise InputError(f"{self._source}: arrays must have as many rows, 1 or more, got {sizes}")

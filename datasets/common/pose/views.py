@@ -4,6 +4,7 @@ All images of a file are read at once: tasks draw their objects at random, so ev
 array in memory (82 MB for 50 objects of 100 views) takes any index and is shared with forked processes.
 """
 
+import contextlib
 import io
 import json
 import pickle
@@ -115,13 +116,10 @@ def read_pickle(content: bytes, source: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _as_array(part: Any, label: str, source: str) -> np.ndarray:
-    try:
-        array = np.asarray(part)
-    except ValueError:
-        array = np.empty(0, object)
-    if array.dtype.kind not in "buif":
-        raise InputError(f"{label} of {source} must be one array of numbers (every object with as many views)")
-    return array
+    with contextlib.suppress(ValueError):
+        if (array := np.asarray(part)).dtype.kind in "buif":
+            return array
+    raise InputError(f"{label} of {source} must be one array of numbers (every object with as many views)")
 
 
 def converted(path: Path, sources: Mapping[str, str], content: Callable[[], bytes]) -> Views:

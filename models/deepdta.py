@@ -83,10 +83,8 @@ class DeepDTA(Backbone):
                 f"drug_length {drug_length} does not fit inputs of {in_shape[0]} values: "
                 f"{N_DRUG_SYMBOLS} a position of the drug, {N_PROTEIN_SYMBOLS} a position of the protein"
             )
-        for name, length, kernels in (
-            ("drug_length", drug_length, DRUG_KERNELS),
-            ("protein_length", protein_length, PROTEIN_KERNELS),
-        ):
+        strings = {"drug_length": (drug_length, DRUG_KERNELS), "protein_length": (protein_length, PROTEIN_KERNELS)}
+        for name, (length, kernels) in strings.items():
             minimum = sum(kernels) - len(kernels) + 1
             if length < minimum:
                 raise InputError(f"{name} must be {minimum} or more for DeepDTA, got {length}")

@@ -11,7 +11,6 @@ from cmixup.errors import InputError, format_value
 from cmixup.inputs.spread import varies
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.tables.checks import MIN_ROWS, far_rows, leaks, looks_like_id
-from cmixup.tables.columns import as_numbers, level_codes
 from cmixup.tables.written import Reading
 from datasets.common.base import SPLITS
 from datasets.common.table.fitting import numbers_rows
@@ -27,13 +26,13 @@ CONTINUOUS = 0.5
 def find_problems(
     features: pd.DataFrame, y: Floats, targets: Sequence[str], categorical: frozenset[str], keep: Sequence[str] = ()
 ) -> list[str]:
-    """Return a line for each problem that a table of features (dates as numbers) and labels (N, d_y) seems to have.
+    """Return a line for each problem that a table of features, in numbers, and labels (N, d_y) seems to have.
 
     The index of the features names rows; `keep` names columns that number no rows, as the user says.
     """
     if len(y) < MIN_ROWS:
         return []
-    values = _numbers(features, categorical)
+    values = {name: column.to_numpy() for name, column in features.items()}
     leaked = leaks(values, y, categorical)
     lines = [
         f"{name} alone predicts {targets[best]} nearly (rank correlation {score:.3f}): if it is known only once "
@@ -56,7 +55,7 @@ def find_problems(
 
 def equal_groups(features: pd.DataFrame, categorical: frozenset[str]) -> Ints:
     """Return (N,) the number of each row's group: rows of one group have equal features, IDs apart."""
-    values = _numbers(features, categorical)
+    values = {name: column.to_numpy() for name, column in features.items()}
     features_without_ids = [
         column for name, column in values.items() if name in categorical or not _is_id(name, column)
     ]
@@ -71,15 +70,6 @@ def groups_of(columns: Sequence[Floats]) -> Ints:
 
 def _is_id(name: str, column: Floats) -> bool:
     return looks_like_id(column, named=bool(ID_NAME.search(name))) or numbers_rows(column)
-
-
-def _numbers(features: pd.DataFrame, categorical: frozenset[str]) -> dict[str, Floats]:
-    """Return columns as numbers (N,), NaN where nothing is known; categories as codes of their levels."""
-    numbers = {}
-    for name in map(str, features):
-        codes = level_codes(features[name]) if name in categorical else None
-        numbers[name] = as_numbers(features[name])[0] if codes is None else np.where(codes < 0, np.nan, codes)
-    return numbers
 
 
 def _equal(columns: list[Floats], y: Floats) -> list[str]:

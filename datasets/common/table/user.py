@@ -228,8 +228,15 @@ class UserTable(Dataset):
 
 
 def _in_numbers(table: Table) -> pd.DataFrame:
-    """Return a table's features, those of text that holds numbers or times as numbers."""
-    return table.features.assign(**{c: as_numbers(table.features[c], form)[0] for c, form in table.forms.items()})
+    """Return a table's features as numbers, NaN where nothing is known; categories as codes of their levels."""
+    numbers = {}
+    for name in map(str, table.features):
+        if name in table.categorical:
+            codes = level_codes(table.features[name])
+            numbers[name] = np.where(codes < 0, np.nan, codes)
+        else:
+            numbers[name] = as_numbers(table.features[name], table.forms.get(name, ""))[0]
+    return pd.DataFrame(numbers, index=table.features.index)
 
 
 def as_names(given: Any) -> tuple[str, ...]:

@@ -179,6 +179,9 @@ def test_binary_tables_are_read_by_the_same_options(tmp_path: Path, monkeypatch:
     assert as_numbers(dataset.table.features["x"], dataset.table.forms["x"])[0][0] == 1111
     monkeypatch.setattr(pd, "read_parquet", lambda _: frame.set_index("day").rename_axis(None))
     assert list(read_table(tmp_path / "t.parquet", Format())) == ["index", "x"]
+    monkeypatch.setattr(pd, "read_parquet", lambda _: pd.DataFrame({"x": ["1.234", None, "12.345"]}))
+    line = "'1.234' is taken for 1.234; dataset.thousands=point takes it for 1234"
+    assert read_table(tmp_path / "t.parquet", Format()).attrs["doubts"] == {"x": line}
     monkeypatch.setattr(pd, "read_parquet", lambda _: frame.set_index("day", drop=False))
     with pytest.raises(InputError, match="column 'day' is there twice"):
         read_table(tmp_path / "t.parquet", Format())

@@ -93,5 +93,5 @@ def read_binary(path: Path, encoding: str, skip: str | int) -> pd.DataFrame | No
         raise InputError(f"path {path} is {what}, which needs {package}: pip install {package}") from error
     except Exception as error:  # a damaged file can raise anything
         raise InputError(f"path {path} is {what} that cannot be read: {' '.join(str(error).split())[:200]}") from None
-    told = frame.index.names != [None] or isinstance(frame.index, pd.DatetimeIndex)
-    return frame.reset_index(allow_duplicates=True) if told else frame  # a name that is there twice is refused
+    meant = frame.index.names != [None] or isinstance(frame.index, pd.DatetimeIndex)
+    return frame.reset_index(allow_duplicates=True) if meant else frame  # a name that is there twice is refused

@@ -144,6 +144,9 @@ def _with_signs(frame: pd.DataFrame, form: Format, path: Path) -> pd.DataFrame:
     """Return a frame of a binary file with checked names, and the signs that texts in it are read by."""
     frame = frame.set_axis(_check_names([str(name) for name in frame], path), axis=1)
     frame.attrs = {"decimal": form.point.replace("auto", "."), "thousands": form.thousands}
+    if form.thousands == "auto":
+        texts = [name for name in frame if pd.api.types.infer_dtype(frame[name]) == "string"]
+        frame.attrs["doubts"] = _doubts(frame[texts], frame.attrs["decimal"])
     return frame
 
 

@@ -27,6 +27,7 @@ from cmixup.inputs.images import read_image
 from cmixup.saved_run import SavedRun, load_run
 from cmixup.tables.columns import as_numbers, read_column
 from cmixup.tables.series import FILLS, SeriesPreprocessing
+from cmixup.tables.written import unit_of
 from datasets.arrays import read_arrays
 from datasets.common.table.image_table import read_image_table
 from datasets.common.table.reading import Format, column_named, read_table
@@ -92,12 +93,15 @@ def read_new_table(path: Path, run: SavedRun, text: Sequence[str] = (), args: Ma
     return read_table(path, format_of(run_options(run, args)), (*text, *getattr(run.preprocessing, "text", ())))
 
 
-def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[str]:
+def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame, units: Sequence[str] = ()) -> list[str]:
     """Return a line for each target that the table has, too, with the error on its rows."""
     lines = []
-    for name in predicted:
-        if name in frame:
-            truth, _ = as_numbers(frame[name], read_column(frame[name]).form)
+    for name, unit in zip(predicted, units or [""] * predicted.shape[1], strict=True):
+        form = read_column(frame[name]).form if name in frame else ""
+        if unit and (its := unit_of(form)) and its != unit and {its, unit} != {"day", "days"}:
+            lines.append(f"{name}: no error, since it is in {its} here and in {unit} in the run")
+        elif name in frame:
+            truth, _ = as_numbers(frame[name], form)
             known = np.isfinite(truth)
             residual = truth[known] - predicted[name].to_numpy()[known]
             if known.any():
@@ -183,8 +187,9 @@ def write_predicted(run: SavedRun, word: str, args: Args) -> None:
         advice = f"give {other}=" if other else "cmixup.load_run(folder).predict(inputs) takes arrays"
         raise InputError(f"run {run.folder} was not trained on {word}=; {advice}")
     source, out = args.path(word), args.path("out") if "out" in args else Path("predictions.csv")
-    if out.exists() and source.exists() and out.samefile(source):
-        raise InputError(f"out must be another file than {word}, got {out}")
+    for key in {word, "labels"} & args.keys():
+        if out.exists() and args.path(key).exists() and out.samefile(args.path(key)):
+            raise InputError(f"out must be another file than {key}, got {out}")
     options = run_options(run, args)
     if isinstance(preprocessing, SeriesPreprocessing):
         run = replace(run, preprocessing=replace(preprocessing, fill=check_choice("fill", options["fill"], FILLS)))
@@ -208,7 +213,7 @@ def write_predicted(run: SavedRun, word: str, args: Args) -> None:
     kept = pd.concat([frame[first], predicted], axis=1)
     write_atomically(out, kept.to_csv(index=False, lineterminator="\n"))
     print(f"{len(predicted)} rows: {preprocessing.labels} -> {out}")
-    for line in error_lines(frame, predicted):
+    for line in error_lines(frame, predicted, preprocessing.units):
         print(line)
 
 

@@ -152,10 +152,11 @@ def as_numbers(values: pd.Series, form: str = "") -> tuple[np.ndarray, np.ndarra
         if sign or decimal != ".":  # of a file whose numbers are written so, and were left as text
             numbers = min(parsed(texts, f"1{sign}234{decimal}5"), numbers, key=lambda read: np.isnan(read).sum())
     else:
-        numbers = parsed(words, form) if words else np.empty(0)
-        if form[0] == "1" and np.isnan(numbers).any():
+        numbers, attrs = parsed(words, form) if words else np.empty(0), values.attrs
+        given = attrs.get("thousands") in THOUSANDS  # for this file, whatever signs training had
+        if form[0] == "1" and (given or np.isnan(numbers).any()):
             _, decimal, unit = signs_of(form)
-            other = reading_of(words, decimal=decimal).form
+            other = reading_of(words, *((attrs["thousands"], attrs["decimal"]) if given else ("auto", decimal))).form
             if other[:1] == "1" and signs_of(other)[2] in ("", unit):
                 numbers = parsed(words, other)
         elif kind_of(form) == "date" and np.isnan(numbers).any():  # T, Z and seconds are written or not

@@ -101,6 +101,8 @@ def test_columns_are_those_of_the_table_where_quotes_or_brackets_are_their_own(h
         InputError, match=r"drop 'b,c' is no column of .*; of several make a list, dataset.drop=\[a,b\]"
     ):
         plan_job(compose_train([*words[:2], "dataset.drop=b,c"])).dataset.load(0)
+    with pytest.raises(InputError, match="drop 'abc' is no column of"):  # nor b, which it has in the middle
+        plan_job(compose_train([*words[:2], "dataset.drop=abc"])).dataset.load(0)
 
 
 @pytest.mark.parametrize("name", ["my list (2)", "preis in €", "a,b", "-dash", "${x}", "é" * 90])

@@ -56,6 +56,7 @@ KINDS = {
         ("images={place}/photos", "labels={place}/labels.csv"), "ink", 1,
         ((("table={place}/labels.csv",), "was not trained on table=; give images="),
          (("images={place}/photos", "labels={place}/labels.csv", "id=who"), "id 'who' is no column of "),
+         (("images={place}/photos", "labels={place}/labels.csv", "out={place}/labels.csv"), "another file than labels"),
          (("images={place}/photos", "labels={place}/more.csv"), "(dataset.skip_broken=true goes on without)"),
          (("images={place}/photos", "arrays={place}/d.npz"), "must name new data to predict")),
         (("images={place}/photos", "labels={place}/more.csv", "skip_broken=true"),

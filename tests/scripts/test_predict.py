@@ -83,6 +83,14 @@ def test_ids_go_into_the_predictions_as_they_are(table_run: tuple[Job, Path], tm
         predict.main([f"run={job.folder / 'seed=0'}", f"table={new}", "id=hose"])
 
 
+def test_an_error_is_of_labels_in_the_unit_of_the_run() -> None:
+    predicted = pd.DataFrame({"w": [2.0, 3.0]})
+    for words, line in ((["2000 g", "3000 g"], "w: no error, since it is in g here and in kg in the run"),
+                        (["3 kg", "4 kg"], "w: rmse 1.0000, mean absolute error 1.0000, over 2 rows with a value"),
+                        ([3, 4], "w: rmse 1.0000, mean absolute error 1.0000, over 2 rows with a value")):  # fmt: skip
+        assert predict.error_lines(pd.DataFrame({"w": words}), predicted, ("kg",)) == [line]
+
+
 def test_several_series_are_named_in_the_forecast(tmp_path: Path) -> None:
     one = pd.DataFrame({"day": pd.date_range("1990-01-01", periods=160), "rate": np.sin(np.arange(160))})
     pd.concat([one.assign(land="007"), one.assign(land="8")]).to_csv(tmp_path / "long.csv", index=False)

@@ -12,6 +12,7 @@ from cmixup.files import PREPROCESSING
 from cmixup.tables.columns import as_numbers, read_column
 from cmixup.tables.preprocessing import TablePreprocessing
 from cmixup.tables.written import ISO, QUARTER, TIME, WEEK, parsed, reading_of
+from datasets.common.table.reading import Format, read_table
 from datasets.csv import Csv
 
 DAY = pd.Timedelta(days=1)
@@ -180,6 +181,8 @@ def test_doubts_of_a_whole_file_name_the_option_and_it_takes_the_other(tmp_path:
     assert any("dataset.thousands=comma takes it for 1234" in line for line in grouped.problems())
     other = Csv(grouped.path, target="y", thousands="comma").table
     assert (other.y[0, 0], other.features["x"].astype(float).tolist()) == (1234, list(range(90)))
+    below = Csv(write(tmp_path, {"y": ["0", "567", "1,234"] * 30, "x": range(90)}, ";"), target="y")
+    assert "y: '1,234' is taken for 1.234; dataset.thousands=comma takes it for 1234" in below.problems()
 
 
 def test_a_sign_that_is_given_holds_for_new_rows_of_columns_that_had_none(tmp_path: Path) -> None:
@@ -188,6 +191,27 @@ def test_a_sign_that_is_given_holds_for_new_rows_of_columns_that_had_none(tmp_pa
         Csv(path, target="y", thousands="point", scaling="none").load(0).extras[PREPROCESSING]
     )
     assert table.apply(pd.DataFrame({"x": ["950", "1.050"]}))[:, 0].tolist() == [950, 1050]
+
+
+@pytest.mark.parametrize("thousands", ["auto", "comma"])
+def test_signs_that_are_given_for_new_rows_hold_whatever_signs_training_had(thousands: str, tmp_path: Path) -> None:
+    words = {"Gr\u00f6\u00dfe": [f"{1000 + 17 * k:,}.5" for k in range(90)], "w": [f"{k}.25 kg" for k in range(90)]}
+    trained = Csv(write(tmp_path, words | {"y": A}), target="y", thousands=thousands, scaling="none")
+    table = TablePreprocessing.from_json(trained.load(0).extras[PREPROCESSING])
+    path = write(tmp_path, {"Gro\u0308\u00dfe": ["1.234", "2.345"], "w": ["1.500 kg", "2,5 kg"]}, ";")
+    new = read_table(Path(path), Format(thousands="point"), table.text)
+    assert table.apply(new).tolist() == [[1234, 1500], [2345, 2.5]]
+    path = write(tmp_path, {"Gro\u0308\u00dfe": ["1,234", "2,345"], "w": ["1 kg", "2 kg"]}, ";")
+    assert table.apply(read_table(Path(path), Format(), table.text))[:, 0].tolist() == [1234, 2345]
+
+
+def test_a_level_of_one_row_does_not_say_how_its_numbers_are_written(tmp_path: Path) -> None:
+    release = [("beta", "none", "1.5", "2.5")[k % 4] for k in range(90)]
+    words = {"x": [f"{k}.25".replace(".", ",") for k in range(90)], "release": release}
+    data = Csv(write(tmp_path, words | {"y": A % 7}, ";"), target="y", scaling="none").load(0)
+    table = TablePreprocessing.from_json(data.extras[PREPROCESSING])
+    path = write(tmp_path, {"x": ["2,5"], "release": ["1.5"]}, ";")
+    assert table.apply(read_table(Path(path), Format(), table.text)).tolist() == [[2.5, 1, 0, 0, 0]]
 
 
 def test_dates_as_targets_and_targets_that_are_no_numbers_raise_with_advice(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@
 - `separator=auto` takes the one of tab, semicolon, bar and comma that stands most often in the header outside quotes,
   the first of these on a tie.
 - `decimal=auto` takes the comma if the separator is another, some column of the first 1,000 rows holds numbers only
-  when it is read so, and none only when it is read with a point. Else it takes the point. A column may be written
-  otherwise: `cmixup.tables.written` says how such text becomes numbers.
+  when it is read so, and none only when it is read with a point, those apart that stay text. Else it takes the point.
+  A column may be written otherwise: `cmixup.tables.written` says how such text becomes numbers.
 - `thousands=auto` takes 1.234 for a number with decimals, and notes the doubt in the frame's `attrs` where all values
   of a column could have groups of thousands.
 - A cell that holds nothing or one of `MISSING` is unknown, and so are cells that a short row lacks. A row with more
@@ -124,7 +124,8 @@ def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFra
 def column_named(name: str, known: Sequence[str]) -> str:
     """Return the column that a name means: as headers are read, and with quotes or brackets that may be its own."""
     plain = " ".join(name.split())
-    spellings = (name, plain, f"[{plain}]", f"'{plain}'", f'"{plain}"', plain[1:-1], alike(plain, known))
+    bare = plain[1:-1] if plain[:1] + plain[-1:] in ("[]", "''", '""') else name
+    spellings = (name, plain, f"[{plain}]", f"'{plain}'", f'"{plain}"', bare, alike(plain, known))
     return next((spelling for spelling in spellings if spelling in known), name)
 
 
@@ -171,10 +172,11 @@ def _read_text(path: Path, form: Format, text: Sequence[str]) -> pd.DataFrame:
         "keep_default_na": False, "na_values": [*MISSING, *form.missing], "skipinitialspace": True,
     }  # fmt: skip
     grouped, decimal = THOUSANDS.get(form.thousands, ""), form.point
+    as_text = list({column_named(name, names) for name in text} & {*names})
     if decimal == "auto":
         sample = _parse(path, form, options | {"nrows": SAMPLE_ROWS}, names) if separator != "," else pd.DataFrame()
-        decimal = _pick_decimal(sample)
-    frame = _parse(path, form, options | {"decimal": decimal}, names if grouped else [n for n in names if n in text])
+        decimal = _pick_decimal(sample.drop(columns=as_text, errors="ignore"))
+    frame = _parse(path, form, options | {"decimal": decimal}, names if grouped else as_text)
     frame.attrs |= {"decimal": decimal, "thousands": form.thousands} | header
     if form.thousands == "auto" and (doubtful := [name for name in frame if _may_be_grouped(frame[name])]):
         sample = _parse(path, form, options | {"nrows": SAMPLE_ROWS, "usecols": doubtful}, doubtful)
@@ -186,7 +188,9 @@ def _may_be_grouped(column: pd.Series) -> bool:
     """Return whether numbers with decimals could be whole ones of up to six digits whose thousands are grouped."""
     known = column.dropna().abs() if pd.api.types.is_float_dtype(column) else column[:0]
     return bool(
-        len(known) and ((known >= 1) & (known < 1000)).all() and np.isclose(known * 1000 % 1, [[0], [1]]).any(0).all()
+        len(known)
+        and ((known == 0) | known.between(1, 1000, "left")).all()
+        and np.isclose(known * 1000 % 1, [[0], [1]]).any(0).all()
     )
 
 
@@ -195,8 +199,9 @@ def _doubts(sample: pd.DataFrame, decimal: str) -> dict[str, str]:
     grouped = {}
     for name in sample:
         words = sample[name].dropna().str.strip()
-        if words.str.fullmatch(rf"[+-]?[1-9]\d{{0,2}}{re.escape(decimal)}\d{{3}}").all():
-            grouped[str(name)] = words.iloc[0]
+        signed = words.str.contains(decimal, regex=False)  # whole numbers below 1,000 have no sign
+        if signed.any() and words.str.fullmatch(rf"[+-]?(?:0|[1-9]\d{{0,2}}(?:{re.escape(decimal)}\d{{3}})?)").all():
+            grouped[str(name)] = words[signed].iloc[0]
     if not grouped:
         return {}
     word, option = next(iter(grouped.values())), "point" if decimal == "." else "comma"

@@ -10,7 +10,7 @@ from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import StackingRegressor, VotingRegressor
 from sklearn.feature_selection import RFE
 from sklearn.model_selection._search import BaseSearchCV
-from sklearn.multioutput import MultiOutputRegressor
+from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import _routing_enabled, get_routing_for_object
@@ -22,8 +22,8 @@ from cmixup.sampling.inputs import Floats, Ints
 #: default was chosen on three are within 0.1 % of five, beside CatBoost, LightGBM and ridge; one is 0.3 % above.
 FITTED_BY = 3
 #: Regressors that pass weights on.
-AROUND_OTHERS = (BaseSearchCV, MultiOutputRegressor, Pipeline, RFE, StackingRegressor, TransformedTargetRegressor,
-                 VotingRegressor)  # fmt: skip
+AROUND_OTHERS = (BaseSearchCV, MultiOutputRegressor, Pipeline, RegressorChain, RFE, StackingRegressor,
+                 TransformedTargetRegressor, VotingRegressor)  # fmt: skip
 
 
 def fit_options(blend: Any, sample_weight: Any, groups: Any) -> dict[str, Any]:
@@ -47,7 +47,8 @@ def fit_models(
     X are rows as they were given, `labels` (n, d_y) theirs in fitted units, NaN where one is missing; `rows` are those
     that each member is trained on, `options` further arguments of `fit`, by row, and `means` (d_y,) those of labels.
     """
-    together = get_tags(blend).target_tags.multi_output and labels.shape[1] > 1 and not np.isnan(labels).any()
+    tags = get_tags(blend).target_tags
+    together = tags.multi_output and labels.shape[1] > 1 and not np.isnan(labels).any()
     fitted: dict[bytes, list[Any]] = {}
     for key, index in {index.tobytes(): index for index in rows}.items():
         fitted[key] = []
@@ -55,7 +56,8 @@ def fit_models(
             known = index if together else index[~np.isnan(y[index])]
             given = {name: _safe_indexing(values, known) for name, values in options.items()}
             if len(known):
-                fitted[key].append(clone(blend).fit(_safe_indexing(X, known), y[known], **given))
+                labels_of = y[known] if tags.single_output else y[known].reshape(len(known), -1)
+                fitted[key].append(clone(blend).fit(_safe_indexing(X, known), labels_of, **given))
             else:  # it tells nothing of the output, and gives its mean
                 fitted[key].append(DummyRegressor().fit(np.zeros((1, 1)), [mean]))
     return [fitted[index.tobytes()] for index in rows]
@@ -73,6 +75,8 @@ def _weight_name(blend: Any) -> str | None:
     """Return the argument of `fit` that weighs rows, of a regressor around others theirs."""
     if isinstance(blend, BaseSearchCV | MultiOutputRegressor) or type(blend) is RFE:  # RFECV takes none
         return _weight_name(blend.estimator)
+    if isinstance(blend, RegressorChain):  # scikit-learn 1.6 has `base_estimator`
+        return _weight_name(blend.estimator if hasattr(blend, "estimator") else blend.base_estimator)
     if isinstance(blend, TransformedTargetRegressor):
         return "sample_weight" if blend.regressor is None else _weight_name(blend.regressor)
     if isinstance(blend, VotingRegressor | StackingRegressor):  # which pass weights on to all of these

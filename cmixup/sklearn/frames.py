@@ -71,6 +71,8 @@ def in_numbers(X: Any, categorical: Collection[int]) -> tuple[Any, list[str]]:
     """
     X, kinds = X.copy(deep=False), [NO_TIMES] * X.shape[1]
     for place, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
+        if str(dtype).startswith("Sparse"):  # scikit-learn takes a frame of nothing else for a sparse matrix
+            X.isetitem(place, X.iloc[:, place].sparse.to_dense())
         if place not in categorical and getattr(dtype, "kind", "O") not in "biuf":
             values, kinds[place] = _numbers(X.iloc[:, place], name)
             X.isetitem(place, values)

@@ -5,6 +5,7 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,7 +35,7 @@ def write_estimator(estimator: Any, path: str | PathLike[str]) -> None:
     """Write a fitted estimator, see `TabularRegressor.save`: arguments and numbers as JSON, arrays as they are."""
     params, arrays = estimator.get_params(deep=False), dict[str, Any]()
     given = {name: tuple(value) if getattr(value, "ndim", 0) else value for name, value in params.items()}
-    if not isinstance(given["cv"], int):
+    if not isinstance(given["cv"], Integral):
         given["cv"] = None
     fitted = {name: value for name, value in vars(estimator).items() if name not in {*params, *LEFT_OUT}}
     content = {

@@ -87,9 +87,10 @@ def moments(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
     counted = known * weight[:, None]
     share = counted / np.maximum(counted.sum(axis=0), np.finfo(np.float64).tiny)
     mean = (values * share).sum(axis=0)
-    deviation = np.sqrt(((values - mean) ** 2 * share).sum(axis=0))
-    mean = np.where(narrow, low + mean, mean)
     vary = varies(low, high, known.sum(axis=0))
+    unit = np.exp2(np.frexp(np.where(vary, high - low, 1.0))[1] - 1.0)  # squares of tiny numbers would be 0
+    deviation = np.sqrt((((values - mean) / unit) ** 2 * share).sum(axis=0)) * unit
+    mean = np.where(narrow, low + mean, mean)
     return np.where(vary, mean, np.nan_to_num(low)), np.where(vary, deviation, 0.0)
 
 

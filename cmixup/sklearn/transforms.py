@@ -13,7 +13,7 @@ from cmixup.sampling.inputs import Floats
 
 #: Halvings of the way to where a transformer ends. If labels still grow by `GROWTH` after so many, they have no end.
 HALVINGS, EARLIER, GROWTH = 60, 40, 1.1
-ROUNDED = 1e-6  # of the largest label
+ROUNDED = 1e-6  # of the largest label of an output
 MOST_BACK = 0.95  # of the labels come back; the others may be clipped
 
 
@@ -61,7 +61,8 @@ class Transform:
         values = values * transform.sign
         off = np.abs((returned := transform._inverse(values)) - labels)
         off = np.where(np.isnan(returned) & ~np.isnan(labels), np.inf, off)
-        far = np.nanmedian(np.abs(labels - np.nanmedian(labels, axis=0)), axis=0) / 2 + ROUNDED * np.nanmax(abs(labels))
+        far = np.nanmedian(np.abs(labels - np.nanmedian(labels, axis=0)), axis=0) / 2
+        far += ROUNDED * np.nanmax(abs(labels), axis=0)
         for place in np.flatnonzero(~(np.nanquantile(off, MOST_BACK, axis=0, method="lower") <= far)):
             row = np.nanargmax(np.where(np.isnan(off), -1.0, off)[:, place])
             what = f"{format_value(given)}, which comes back from {labels[row, place]:g} as {returned[row, place]:g}"

@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor, StackingRegressor, VotingRegressor
 from sklearn.feature_selection import RFE
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, MultiTaskLasso, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold
-from sklearn.multioutput import MultiOutputRegressor
+from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -117,6 +117,7 @@ def test_weights_reach_regressors_inside_others(blend: Any) -> None:
     assert fitted.predict(X[[0]] + np.eye(1, X.shape[1])) - fitted.predict(X[[0]]) == pytest.approx(1.0, abs=0.05)
     assert fit_options(VotingRegressor([("a", Ridge()), ("b", KNeighborsRegressor())]), weight, None) == {}
     assert fit_options(MultiOutputRegressor(KNeighborsRegressor()), weight, None) == {}
+    assert fit_options(RegressorChain(RandomForestRegressor()), weight, None) == {"sample_weight": weight}
 
 
 def test_weights_and_groups_are_routed() -> None:
@@ -153,6 +154,13 @@ def test_several_outputs_come_from_one_model_or_one_each() -> None:
     gaps = quick(blend=LinearRegression(), epochs=1).fit(X, both)
     assert [len(models) for models in gaps.blended_] == [2, 2]
     assert together.predict(X).shape == alone.predict(X).shape == gaps.predict(X).shape == (60, 2)
+
+
+@pytest.mark.parametrize("blend", [MultiOutputRegressor(Ridge()), RegressorChain(Ridge()), MultiTaskLasso()])
+def test_models_of_several_outputs_take_one_with_gaps_too(blend: Any) -> None:
+    gaps = np.column_stack([Y, np.where(X[:, 0] > 1, np.nan, Y)])
+    for y in (Y, gaps[:, :1], gaps):
+        assert quick(members=1, blend=blend, epochs=1).fit(X, y).predict(X).shape == y.shape
 
 
 def test_of_an_output_without_labels_a_member_has_the_mean() -> None:

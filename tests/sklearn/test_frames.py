@@ -33,6 +33,13 @@ def test_text_with_gaps_is_numbers_in_types_of_pandas_too() -> None:
     np.testing.assert_array_equal(plain().fit(other, LABELS).predict(other), plain().fit(one, LABELS).predict(one))
 
 
+def test_a_frame_of_sparse_columns_is_made_dense() -> None:
+    dense = pd.DataFrame({"a": SIZE.clip(min=0), "b": KIND == "a"})
+    sparse = dense.astype({"a": pd.SparseDtype(float, 0.0), "b": pd.SparseDtype(bool, False)})
+    expected = plain().fit(dense, LABELS).predict(dense)
+    np.testing.assert_array_equal(plain().fit(sparse, LABELS).predict(sparse), expected)
+
+
 def test_a_polars_frame_is_the_same_as_one_of_pandas() -> None:
     """With gaps, levels and times of every kind, and where it is not computed yet."""
     pl = pytest.importorskip("polars")

@@ -55,9 +55,10 @@ def test_a_round_trip_is_exact(tmp_path: Path, options: dict[str, Any]) -> None:
 
 
 def test_numbers_of_numpy_are_saved_as_numbers(tmp_path: Path) -> None:
-    fitted(alpha=np.float32(2.0), epochs=np.int64(1), hidden_layer_sizes=np.array([4, 4])).save(tmp_path / "model")
+    numbers = {"alpha": np.float32(2.0), "epochs": np.int64(1), "cv": np.int64(3)}
+    fitted(hidden_layer_sizes=np.array([4, 4]), **numbers).save(tmp_path / "model")
     again = TabularRegressor.load(tmp_path / "model")
-    assert (again.alpha, again.epochs, again.hidden_layer_sizes) == (2.0, 1, (4, 4))
+    assert (again.alpha, again.epochs, again.cv, again.hidden_layer_sizes) == (2.0, 1, 3, (4, 4))
 
 
 def test_requests_and_an_index_of_columns_are_no_obstacle(tmp_path: Path) -> None:

@@ -98,6 +98,11 @@ def test_a_transform_that_does_not_come_back_is_refused(transform: Any) -> None:
         quick(target_transform=transform).fit(X, Y - Y.min() + 0.1).predict_interval(X, 0.9)
 
 
+def test_a_small_output_beside_a_large_one_must_come_back() -> None:
+    with pytest.raises(InputError, match=r"must have an inverse, got .* as 0"):
+        Transform.fit(FunctionTransformer(np.round), LABELS / LABELS.max() * [1e9, 0.4])
+
+
 def test_predict_is_the_median_of_two_quantiles() -> None:
     outer = quick(loss="quantile", quantiles=(0.05, 0.95)).fit(X, Y)
     np.testing.assert_allclose(outer.predict(X), outer.predict_quantiles(X).mean(axis=1), rtol=1e-12)

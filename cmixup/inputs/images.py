@@ -67,7 +67,7 @@ def read_image(path: Path, size: int, *, deep: bool = False) -> np.ndarray:
                     raise ValueError("pixels beyond 16 bits; arrays= takes such numbers")
                 fitted = np.asarray(ImageOps.fit(Image.fromarray(grey.astype(np.float32)), **how))
                 pixels = np.repeat(np.rint(fitted)[None], CHANNELS, axis=0)
-                return pixels.astype(np.int32) if deep else (pixels / 257).astype(np.uint8)
+                return pixels.astype(np.int32) if deep else np.rint(pixels / 257).astype(np.uint8)
             if turned.mode == "F":
                 raise ValueError("pixels are floating-point numbers; arrays= takes such")
             if turned.has_transparency_data:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from cmixup.backbone import Backbone, evaluating
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_count, check_nonnegative
+from cmixup.mixing.linear import in_32_bits
 from cmixup.seeding import Streams
 from cmixup.training.batch import Batch, EpochBatches, domain_batches
 from cmixup.training.method import Method, squared_errors
@@ -165,14 +166,16 @@ class Penalised(KeepsState, DomainBatchMethod):
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         features = model.features(batch.x) if self.reads_features else None  # type: ignore[operator]
         prediction = model(batch.x) if features is None else model.head(features)  # type: ignore[operator]
-        means, errors = Means(batch.domain, prediction.dtype), squared_errors(prediction, batch.y)
+        errors = squared_errors(prediction, batch.y)
         mean = prediction.mean(dim=-3) if prediction.ndim > batch.y.ndim else prediction
-        outputs = Outputs(mean, batch.y, errors, features, means)
+        means, wide = Means(batch.domain, errors.dtype), features if features is None else features.to(errors.dtype)
+        outputs = Outputs(mean, batch.y, errors, wide, means)
         loss = means.across(outputs.errors)
         weights = [term.at(self.steps) for term in self.terms]
-        for term, weight in zip(self.terms, weights, strict=True):
-            if weight:
-                loss = loss + weight * term.penalty(outputs)
+        with in_32_bits(errors.device):
+            for term, weight in zip(self.terms, weights, strict=True):
+                if weight:
+                    loss = loss + weight * term.penalty(outputs)
         return loss / max(1.0, weights[0]) if self.divide else loss
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:

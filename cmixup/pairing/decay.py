@@ -8,6 +8,8 @@ from cmixup.data import Tasks
 from cmixup.errors import InputError, check_between, check_count, check_nonnegative
 from cmixup.pairing.flat import Standardised
 
+ROUNDING = 1 + 1e-5  # up to which distances that are found in two ways may differ
+
 
 class Decay(ABC):
     """The weight of a pair, in [0, 1], which does not grow with its distance."""
@@ -32,7 +34,7 @@ class Threshold(Decay):
         self.eps = float("inf") if self.quantile == 1 else float(np.quantile(inputs.pair_distances(), self.quantile))
 
     def __call__(self, rows: np.ndarray, distance: np.ndarray) -> np.ndarray:
-        return distance <= self.eps
+        return distance <= self.eps * ROUNDING
 
 
 class Exponential(Decay):
@@ -61,5 +63,5 @@ class Knn(Decay):
         self.kth_distance = inputs.kth_distance(self.k)
 
     def __call__(self, rows: np.ndarray, distance: np.ndarray) -> np.ndarray:
-        """Return 1 up to the distance of the first row's k-th neighbour, else 0; rounding errors are allowed for."""
-        return distance <= self.kth_distance[rows] * (1 + 1e-5)
+        """Return 1 up to the distance of the first row's k-th neighbour, else 0."""
+        return distance <= self.kth_distance[rows] * ROUNDING

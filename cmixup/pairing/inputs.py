@@ -49,7 +49,7 @@ class InputDistance(Pairing):
             rows = torch.arange(start, min(n, start + ROWS_PER_BLOCK))
             squared = (norm[rows, None] + norm - 2 * points[rows] @ points.T).clamp_min(0.0)
             squared[rows - start, rows] = torch.inf
-            weight = weights_of(squared, self.sigma**2)
+            weight = weights_of(squared, self.sigma * self.sigma)
             effective.append(weight.sum(dim=1) ** 2 / weight.square().sum(dim=1))
             np.cumsum(weight.numpy(), axis=1, out=self._cumulative[start : start + len(rows)])
         self._effective = float(torch.cat(effective).median()) / n

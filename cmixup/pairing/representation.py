@@ -77,7 +77,7 @@ class RepresentationDistance(Pairing):
         rows = batch.y.shape[-2]
         h = encode(model, torch.cat([batch.x, pool.x], dim=batch.y.ndim - 2))
         if self.labels:
-            h = torch.cat([h, torch.cat([batch.labels, pool.labels], dim=-2).to(h.dtype)], dim=-1)
+            h = torch.cat([h, torch.cat([batch.labels, pool.labels], dim=-2)], dim=-1)  # in their 32 bits
         d = self.distances(h[..., :rows, :], h[..., rows:, :])
         return weights_of(d, self.variance(d))
 
@@ -92,7 +92,7 @@ class RepresentationDistance(Pairing):
         """Return sigma^2, for the median form `(..., 1, 1)` by the finite ones of the distances `d: (..., B, C)`."""
         parsed = parse_bandwidth(self.bandwidth)
         if isinstance(parsed, float):
-            return parsed**2
+            return parsed * parsed  # infinite above 1e154, where ** would raise
         finite = torch.where(d.isinf(), torch.nan, d)
         return parsed[1] * finite.flatten(-2).nanmedian(dim=-1).values[..., None, None]
 

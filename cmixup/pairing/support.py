@@ -64,7 +64,7 @@ class SupportLabels(SupportPairing):
         if self.bandwidth == 0:
             weight = (excess == 0).astype(np.float64)
         else:
-            weight = np.exp(-excess / (2 * self.bandwidth**2))
+            weight = np.exp(-excess / (2 * self.bandwidth * self.bandwidth))
         return weight / weight.sum(axis=2, keepdims=True)
 
     def draw(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -56,7 +56,7 @@ class WholePool(RepresentationDistance):
         if int(batch.draws["step"].flatten()[0]) % self.every == 0:
             blocks = torch.split(self.pool.x, BLOCK, dim=self.pool.y.ndim - 2)
             h = torch.cat([encode(model, block) for block in blocks], dim=-2)  # (..., N, D)
-            self.encoded = torch.cat([h, self.pool.labels.to(h.dtype)], dim=-1) if self.labels else h
+            self.encoded = torch.cat([h, self.pool.labels], dim=-1) if self.labels else h
         row = batch.draws["row"]
         d = self.distances(picker(row)(self.encoded), self.encoded)
         d.scatter_(-1, row.unsqueeze(-1), torch.inf)

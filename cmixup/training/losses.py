@@ -118,9 +118,9 @@ def known_squared_error(prediction: Tensor, target: Tensor, weight: Tensor | Non
 
     NaN in the target `(..., B, d_y)` is a missing label. Without any other the error is 0.
     """
-    known = (~target.isnan()).to(prediction.dtype) * (1.0 if weight is None else weight.unsqueeze(-1))
+    known = (~target.isnan()).to(target.dtype) * (1.0 if weight is None else weight.unsqueeze(-1))
     squares = known_squares(prediction, target)
-    total = known.sum(dim=(-2, -1)).clamp_min(torch.finfo(prediction.dtype).tiny)
+    total = known.sum(dim=(-2, -1)).clamp_min(torch.finfo(target.dtype).tiny)
     return (known * squares).sum(dim=(-2, -1)) / total
 
 

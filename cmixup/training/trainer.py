@@ -96,13 +96,18 @@ class Stack:
                     if name == "val":
                         state.note_failures(epoch, losses, prediction)
                     scores[name] = training.score(name, prediction)
-                better = metric.better(scores["val"], state.best[state.going]) | (settings.select == "last")
+                last = settings.select == "last" and epoch >= min(training.method.selects_from, settings.epochs)
+                better = metric.better(scores["val"], state.best[state.going]) | last
                 better &= torch.tensor([place not in state.stopped for place in state.going])
                 training.models.keep_best(better.to(self._device))
                 curves = {f"{name}_{training.selection}": values for name, values in scores.items()}
                 state.note_epoch(epoch, scores["val"], better, {"train_loss": losses.mean(dim=0), **curves})
                 training.end_epoch(epoch, scores["val"])
                 state.end_impatient(settings.patience or math.inf, training.method.selects_from)
+                for place in (place for place in state.stopped if place not in state.facts):
+                    unstack_modules(training.method, training.methods)
+                    facts = runs[place].method.diagnostics().items()  # plain numbers can be saved
+                    state.facts[place] = {name: v if isinstance(v, str) else float(v) for name, v in facts}
                 state.seconds = time.perf_counter() - self._started
                 if checkpoints and (epoch % checkpoints.every == 0 or epoch == settings.epochs):
                     checkpoints.save(self._seeds, {"train": vars(state), **training.state_dict()}, self._checksums)
@@ -121,8 +126,8 @@ class Stack:
             RunResult(
                 scores={} if failures[e] else _score_run(run.data, predictions[e]), predictions=predictions[e],
                 best_epoch=int(state.best_epoch[e]), history=state.history[e], seconds=seconds, stack=len(runs),
-                diagnostics=run.method.diagnostics(), state_dict=whole.models.best_weights(e), failure=failures[e],
-                label_scaling=whole.models.labels.facts(e),
+                diagnostics=state.facts.get(e) or run.method.diagnostics(), failure=failures[e],
+                state_dict=whole.models.best_weights(e), label_scaling=whole.models.labels.facts(e),
             )
             for e, run in enumerate(runs)
         ]  # fmt: skip

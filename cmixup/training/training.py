@@ -32,6 +32,7 @@ class TrainState:
     failed: dict[int, str] = field(default_factory=dict)  #: by place, where the numbers of a run stopped being finite
     going: list[int] = field(default_factory=list)  #: places of the runs that the stack has left; notes are of these
     stopped: list[int] = field(default_factory=list)  #: out of patience: nothing that follows is noted of them
+    facts: dict[int, dict[str, float | str]] = field(default_factory=dict)  #: what their methods said when they ended
 
     def note_failures(self, epoch: int, losses: Tensor, prediction: Tensor) -> None:
         """Note where numbers stop being finite: `losses: (steps, E)`, or `prediction: (..., N, d_y)` on validation.

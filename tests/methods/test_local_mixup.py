@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from cmixup.pairing.decay import Exponential, Knn, Threshold
+from cmixup.pairing.flat import Standardised
 from cmixup.training.batch import Batch, EpochBatches, shuffled
 from cmixup.training.method import squared_error
 from cmixup.training.model_stack import ModelStack
@@ -52,6 +53,16 @@ def test_the_three_forms_are_those_of_the_definition() -> None:
     nearest = np.argsort(distance, axis=1)[:, :21]  # itself and 20 others
     expected = [j in nearest[i] for i, j in zip(order.index, draws["partner"], strict=True)]
     assert draws["weight"].tolist() == expected
+
+
+def test_all_pairs_as_far_apart_as_the_quantile_count() -> None:
+    """Of six grades over a quarter of the pairs are equal or one apart, which rounding makes several numbers."""
+    grade = np.arange(300) % 6
+    inputs, rows, form = Standardised(torch.from_numpy(grade)[:, None].float()), np.arange(300), Threshold(0.25)
+    form.fit(inputs)
+    for row in range(6):
+        weight = form(rows, inputs.between(np.full(300, row), rows))
+        assert weight.tolist() == (abs(grade - grade[row]) <= 1).tolist()
 
 
 @pytest.mark.parametrize("shape", [(), (3,)])

@@ -1,16 +1,17 @@
 """The penalties of IRM, IB-IRM, V-REx and CORAL against loops over domains."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cmixup.methods.coral import coral_penalty
 from cmixup.methods.domains import Means, Outputs, Penalised
 from cmixup.methods.ib_irm import bottleneck_penalty, ib_irm
 from cmixup.methods.irm import irm, irm_penalty
-from cmixup.methods.vrex import vrex_penalty
+from cmixup.methods.vrex import vrex, vrex_penalty
 from cmixup.training.batch import Batch
 from cmixup.training.method import squared_errors
 from tests.helpers import fitted, make_run, make_split
@@ -85,6 +86,15 @@ def test_vrex_is_the_population_variance_of_the_risks(domain: Tensor) -> None:
     batch = outputs(domain, 2)
     risks = torch.stack([batch.errors[domain == d].mean() for d in domain.unique()])
     torch.testing.assert_close(vrex_penalty(batch), risks.var(correction=0))
+
+
+@pytest.mark.parametrize("method", [irm(2, 1e6, 0), vrex(2, 1e6, 0)], ids=["irm", "vrex"])
+def test_penalties_are_of_32_bits_beside_steps_in_bfloat16(method: Penalised) -> None:
+    f, y = torch.randn(2, 1024, 1, dtype=torch.float32)  # 512 rows a domain, which bfloat16 cannot count
+    batch = Batch(f.bfloat16(), y, torch.arange(1024) % 2)
+    expected = method.loss(nn.Identity(), replace(batch, x=batch.x.float()))
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(method.loss(nn.Identity(), batch), expected, rtol=1e-4, atol=1e-7)
 
 
 # ---- CORAL

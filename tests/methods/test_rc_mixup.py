@@ -129,6 +129,14 @@ def test_the_checkpoint_is_chosen_after_the_warm_up() -> None:
     assert within.best_epoch == 1 + int(np.argmin(errors[:6]))
 
 
+def test_the_weights_that_count_at_the_end_do_not_change_the_training() -> None:
+    how = {"epochs": 6, "lr": 0.3, "optimizer": "sgd"}
+    best, last = (train_one(rc_mixup(warm_up=4), 4, make_data(4), select=which, **how) for which in ("best", "last"))
+    assert int(np.argmin([row["val_rmse"] for row in best.history[:4]])) < 3  # the warm-up's best epoch is not its last
+    assert last.history == best.history
+    assert last.best_epoch == 6
+
+
 def test_the_warm_up_ends_at_its_best_weights_with_a_fresh_optimiser() -> None:
     data = make_data(3)
     run = make_run(rc_mixup(noise=0.0, warm_up=1), 3, data)

@@ -122,6 +122,15 @@ def test_p_over_candidates_is_the_kernel() -> None:
     )
 
 
+def test_a_bandwidth_whose_square_is_infinite_is_infinite() -> None:
+    inputs, representations = (
+        [probabilities(fitted(bandwidth=s)[0]) for s in (1e200, np.inf)],
+        [p_of(RepresentationDistance(s), torch.eye(3)) for s in (1e200, np.inf)],
+    )
+    np.testing.assert_array_equal(*inputs)
+    np.testing.assert_array_equal(*representations)
+
+
 class StraightStack(Straight):
     stackable: ClassVar[bool] = True
 
@@ -279,6 +288,18 @@ def test_partners_follow_the_kernel_over_all_other_rows(options: dict[str, Any])
     variance = 0.3 * float(off.repeat(2).sort().values[len(off) - 1]) if "bandwidth" in options else 0.8**2
     p = torch.softmax((-d / (2 * variance)).fill_diagonal_(-torch.inf), dim=1).numpy()
     assert min(p_value(drawn[rows == i], p[i]) or 1.0 for i in range(N)) > 1e-5
+
+
+def test_labels_are_compared_in_32_bits_beside_steps_in_bfloat16() -> None:
+    near, (rows, split), matrix = batch_of(), pool_batch(np.arange(N)), torch.zeros(3, 3)
+    assert near.candidates is not None
+    far = replace(near, labels=near.y + 100, candidates=replace(near.candidates, labels=near.candidates.y + 100))
+    pairing, whole = RepresentationDistance(0.4, labels=True), fitted_whole_pool(split, labels=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        p = p_of(pairing, matrix, far)
+        whole.with_partners(Straight(matrix), rows)
+    np.testing.assert_allclose(p, p_of(pairing, matrix, far), rtol=1e-6)
+    assert torch.equal(whole.encoded[:, 3:], split.y)
 
 
 def test_representations_are_as_old_as_the_last_encoding() -> None:

@@ -27,7 +27,7 @@ from cmixup.pairing.second_batch import SecondBatch
 from cmixup.pairing.whole_pool import WholePool
 from cmixup.sampling.bandwidth import diagnose
 from cmixup.seeding import Streams
-from cmixup.training.losses import GAUSSIAN, SQUARED, LabelScaling, joined, mean_names, variance_of
+from cmixup.training.losses import GAUSSIAN, SQUARED, LabelScaling, joined, known_squared_error, mean_names, variance_of
 from cmixup.training.method import Method
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, RunResult, train
@@ -172,6 +172,12 @@ def test_labels_with_gaps_are_fitted_and_scored_by_what_is_there() -> None:
         assert error < 0.2
         corr = [np.corrcoef(p[k], t[k])[0, 1] for p, t, k in zip(prediction.T, y.T, known.T, strict=True)]
         assert result.scores["test"]["r"] == pytest.approx(np.mean(corr), rel=1e-4)
+
+
+def test_labels_are_counted_in_32_bits_beside_predictions_in_bfloat16() -> None:
+    y = torch.ones(600, 1)
+    y[0] = torch.nan
+    assert known_squared_error(torch.zeros(600, 1, dtype=torch.bfloat16), y) == 1.0
 
 
 @pytest.mark.parametrize("gaps", [True, False])

@@ -14,6 +14,7 @@ from cmixup.training.method import Method
 from cmixup.training.trainer import RunResult, draw_epoch, train
 from cmixup.training.training import Run, Training
 from tests.helpers import (
+    assert_diagnostics_close,
     assert_states_close,
     assert_states_equal,
     composed,
@@ -136,6 +137,13 @@ def test_the_weights_of_a_finished_run_are_those_of_its_best_epoch() -> None:
         assert ours.best_epoch == alone.best_epoch
         assert_states_close(ours.state_dict, alone.state_dict, 1e-3)
         assert ours.scores["test"] == pytest.approx(alone.scores["test"], rel=1e-3)
+
+
+def test_what_a_method_says_of_a_finished_run_is_of_its_end() -> None:
+    results = stack("k_mixup", patience=PATIENCE)
+    place = min(range(len(RATES)), key=lambda place: len(results[place].history))
+    alone = train([rated([composed("k_mixup") for _ in RATES])[place]], settings(epochs=len(results[place].history)))
+    assert_diagnostics_close(results[place].diagnostics, alone[0].diagnostics, 1e-9)
 
 
 class Begins(ERM):

@@ -18,7 +18,7 @@ class Pieces:
 
     Args:
         table: (m, 5) column, lower end, width, and the mean and standard deviation of the m features.
-        device, dtype: of the inputs.
+        device, dtype: in which the features are computed; they are returned in that of the inputs.
     """
 
     def __init__(self, table: Floats, device: torch.device, dtype: torch.dtype):
@@ -27,8 +27,8 @@ class Pieces:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return inputs `(..., B, d)` as `(..., B, d + m)`."""
-        come = ((x.index_select(-1, self.column) - self.low) / self.width).clamp(0, 1)
-        return torch.cat([x, (come - self.mean) / self.scale], dim=-1)
+        come = ((x.index_select(-1, self.column).to(self.low) - self.low) / self.width).clamp(0, 1)
+        return torch.cat([x, ((come - self.mean) / self.scale).to(x)], dim=-1)
 
 
 class MLP(nn.Module):
@@ -67,9 +67,9 @@ def predict_networks(coefs: Sequence[np.ndarray], intercepts: Sequence[np.ndarra
     """Return the predictions of the members' networks, given by `arrays_of`: `(M, n, d_y)` float64.
 
     float64, so that a prediction does not depend on the rows beside it, `(n, d)`, or `(M, n, d)` where members take
-    others. `table` is that of the `Pieces`.
+    others. `table` is that of the `Pieces`, which are those of training: narrow ones in float64 are others.
     """
-    x, outputs = Pieces(table, x.device, x.dtype)(x), []
+    x, outputs = Pieces(table, x.device, torch.float32)(x), []
     for member in range(len(coefs[0])):
         state = x if x.ndim == 2 else x[member]
         for number, layer in enumerate(zip(coefs, intercepts, strict=True)):

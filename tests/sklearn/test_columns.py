@@ -154,6 +154,15 @@ def test_small_and_wide_tables_have_fewer_pieces(shape: tuple[int, int], most: i
     assert len(pieces_of(rng.normal(size=shape), np.ones(shape[0]), most)) == expected
 
 
+def test_narrow_pieces_are_predicted_from_as_they_were_trained() -> None:
+    x = 10 ** np.random.default_rng(0).uniform(-6, 6, (480, 1))
+    model = quick(blend=None, hidden_layer_sizes=(), epochs=9).fit(x, np.log(x[:, 0]))
+    z = torch.from_numpy(model._table.inputs(model, x).z.astype(np.float32))
+    seen = Pieces(model._table.pieces, z.device, z.dtype)(z).numpy()
+    trained = np.mean([seen @ w + b for w, b in zip(model.coefs_[0], model.intercepts_[0], strict=True)], axis=0)
+    np.testing.assert_allclose(model.predict(x), trained[:, 0] * model.y_scale_ + model.y_mean_, rtol=1e-3, atol=1e-3)
+
+
 def test_equal_rows_become_one() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.integers(-1, 2, (50, 2)).astype(float), rng.integers(0, 2, (50, 1)).astype(float)
@@ -178,6 +187,7 @@ def test_moments_are_those_of_repeated_rows(monkeypatch: pytest.MonkeyPatch) -> 
     repeated = np.repeat(values, weight, axis=0)
     np.testing.assert_allclose(mean, repeated.mean(axis=0))
     np.testing.assert_allclose(deviation, repeated.std(axis=0))
+    np.testing.assert_allclose(moments(values * 1e-170, weight)[1], deviation * 1e-170)
     values, weight = rng.normal(3, 2, (999, 7)), rng.random(999)
     whole = moments(values, weight)
     monkeypatch.setattr(rows_module, "AT_ONCE", 10)

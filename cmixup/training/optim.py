@@ -40,13 +40,9 @@ class Optimizer:
     @torch.no_grad()
     def step(self) -> None:
         """Update every parameter that has a gradient."""
-        permuted = [
-            (k, g.permute(axes))
-            for k, (p, axes) in enumerate(zip(self.params, self._axes, strict=True))
-            if (g := p.grad) is not None
-        ]
+        permuted = {k: g.permute(self._axes[k]) for k, p in enumerate(self.params) if (g := p.grad) is not None}
         if permuted:
-            self._update([k for k, _ in permuted], [g for _, g in permuted])
+            self._update(list(permuted), list(permuted.values()))
 
     def _update(self, on: list[int], gradients: list[Tensor]) -> None:
         """Update the parameters `on` by their gradients in memory order."""
@@ -112,8 +108,7 @@ class Adam(Optimizer):
         else:
             self._count[on] += 1
         counts = _pick(self._counts, on)
-        for tensors, lr, weight_decay in self._parts(on, gradients, self._mean, self._square):
-            values, slopes, mean, square = tensors
+        for (values, slopes, mean, square), lr, weight_decay in self._parts(on, gradients, self._mean, self._square):
             torch._fused_adam_(
                 values, slopes, mean, square, [], counts, lr=lr, beta1=0.9, beta2=0.999, weight_decay=weight_decay,
                 eps=1e-8, amsgrad=False, maximize=False,
@@ -133,8 +128,7 @@ class SGD(Optimizer):
 
     def _update(self, on: list[int], gradients: list[Tensor]) -> None:
         # With a zero buffer and no dampening the first step needs no special case: buffer = momentum * 0 + gradient.
-        for tensors, lr, weight_decay in self._parts(on, gradients, self._buffer):
-            values, slopes, buffer = tensors
+        for (values, slopes, buffer), lr, weight_decay in self._parts(on, gradients, self._buffer):
             torch._fused_sgd_(
                 values, slopes, buffer, weight_decay=weight_decay, momentum=self.momentum, lr=lr, dampening=0.0,
                 nesterov=False, maximize=False, is_first_step=False,

@@ -80,13 +80,9 @@ class MAML(Method):
         return squared_error(self.adapted(model, batch.x, self.inner.inner_steps), batch.y)
 
     def predictors(self) -> Mapping[str, PredictFn]:
-        def after(steps: int) -> PredictFn:
-            return lambda model, x: self.adapted(model, x, steps)
-
-        predictors = {"": after(self.inner.inner_steps)}
-        if self.inner.report_steps != self.inner.inner_steps:
-            predictors[f"{self.inner.report_steps}_steps"] = after(self.inner.report_steps)
-        return predictors
+        steps, more = self.inner.inner_steps, self.inner.report_steps
+        counts = {"": steps} if more == steps else {"": steps, f"{more}_steps": more}
+        return {name: partial(self.adapted, steps=count) for name, count in counts.items()}
 
     def encode(self, model: Any, x: Tensor) -> Tensor:
         """Return the encoder's output `(B, n, ...)` for the views `(B, n, ...)` of B tasks."""
@@ -114,13 +110,12 @@ class MAML(Method):
         support, query = self.codes(model, support, query)
         if mixed and mixed.layer == start:
             query, mixed = interpolate(_gather(support, mixed.pair), query, mixed.lam), None
-        how = partial(adapt, net, start, lr=self.inner.inner_lr, steps=steps)
-        parameters = dict(net.named_parameters())
+        parameters, lr = dict(net.named_parameters()), self.inner.inner_lr
         pairs = (_gather(support, mixed.pair), mixed.lam) if mixed else ()
         layer = mixed.layer if mixed else start
 
         def one(support: Tensor, labels: Tensor, query: Tensor, *pair: Tensor) -> Tensor:
-            weights = dict(how(parameters, support, labels))
+            weights = dict(adapt(net, start, parameters, support, labels, lr=lr, steps=steps))
             if pair:
                 first, second = (functional_call(net, weights, (state, start, layer)) for state in (pair[0], query))
                 query = interpolate(first, second, pair[1])

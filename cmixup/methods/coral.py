@@ -1,8 +1,7 @@
 """Deep CORAL (Sun and Saenko 2016, arXiv 1607.01719) in the form of DomainBed and WILDS: means and covariances.
 
 Differences from these: covariances are compared through the Gram matrix of the batch, (B, B) instead of one (D, D)
-matrix a domain, with the same value. The paper has no term for means and divides by
-4 D^2.
+matrix a domain, with the same value. The paper has no term for means and divides by 4 D^2.
 """
 
 from torch import Tensor
@@ -38,5 +37,4 @@ def coral(groups: int, weight: float = 1.0) -> Penalised:
         groups: domains a batch; the batch size must be a multiple of it, with two rows of each domain or more.
         weight: gamma, of the penalty.
     """
-    term = Term("weight", coral_penalty, weight)
-    return Penalised(groups, [term], min_rows=2, reads_features=True)
+    return Penalised(groups, [Term("weight", coral_penalty, weight)], min_rows=2, reads_features=True)

@@ -25,13 +25,10 @@ from cmixup.training.model_stack import KeepsState, ModelStack
 
 
 class DomainMethod(Method):
-    """A method whose loss reads domains.
-
-    `domain_ids` are the `(n_domains,)` int64 training domains, ascending; `(E, n_domains)` in a stack.
-    """
+    """A method whose loss reads domains."""
 
     domains = True
-    domain_ids: Tensor
+    domain_ids: Tensor  #: `(n_domains,)` int64 training domains, ascending; `(E, n_domains)` in a stack
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         self.register_buffer("domain_ids", torch.from_numpy(np.unique(data.train.domain.numpy())))

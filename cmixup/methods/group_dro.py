@@ -29,13 +29,9 @@ class GroupDRO(DomainMethod):
 
     Args:
         eta: step size of the weights.
-
-    Attributes:
-        log_q: `(n_domains,)` float, by ascending domain; `(E, n_domains)` in a stack.
     """
 
-    log_q: Tensor
-
+    log_q: Tensor  #: `(n_domains,)` float, by ascending domain; `(E, n_domains)` in a stack
     losses = tuple(LOSSES)
 
     def __init__(self, eta: float = 0.01):

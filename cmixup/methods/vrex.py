@@ -24,5 +24,4 @@ def vrex(groups: int, weight: float = 10.0, anneal: int = 500) -> Penalised:
         weight: lambda, of the penalty after the annealing.
         anneal: optimiser steps with weight 1 before that.
     """
-    term = Term("weight", vrex_penalty, weight, anneal, before=1.0)
-    return Penalised(groups, [term], divide=True)
+    return Penalised(groups, [Term("weight", vrex_penalty, weight, anneal, before=1.0)], divide=True)

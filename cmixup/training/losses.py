@@ -107,21 +107,20 @@ class InLossUnits(Backbone):
         return self.labels.scale(self.model(x))
 
 
-def known_squares(prediction: Tensor, target: Tensor) -> Tensor:
-    """Return squared errors `(..., B, d_y)`, of members their mean; 0 where the target is NaN."""
-    missing = target.isnan()
-    return _squares(prediction, target.masked_fill(missing, 0.0)).masked_fill(missing, 0.0)
-
-
 def known_squared_error(prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
     """Return the mean squared error over the labels that are there, `(...)`, by the weight `(..., B)` of their row.
 
     NaN in the target `(..., B, d_y)` is a missing label. Without any other the error is 0.
     """
     known = (~target.isnan()).to(target.dtype) * (1.0 if weight is None else weight.unsqueeze(-1))
-    squares = known_squares(prediction, target)
+    squares = _known_squares(prediction, target)
     total = known.sum(dim=(-2, -1)).clamp_min(torch.finfo(target.dtype).tiny)
     return (known * squares).sum(dim=(-2, -1)) / total
+
+
+def known_squared_errors(prediction: Tensor, target: Tensor) -> Tensor:
+    """Return the squared error of each row, averaged over the labels that are there, `(..., B)`."""
+    return _known_squares(prediction, target).sum(dim=-1) / (~target.isnan()).sum(dim=-1).clamp_min(1)
 
 
 @dataclass(frozen=True)
@@ -152,13 +151,13 @@ class Loss:
         """Return the error of each row, averaged over label dimensions, `(..., B)`."""
         return self.of_labels(prediction, target).mean(dim=-1)
 
-    def for_labels(self, y: Tensor) -> "Loss":
-        """Return the loss of labels `(N, d_y)`: with gaps in them (NaN) the known ones count, if errors are squared."""
+    def for_labels(self, y: Tensor) -> tuple[Callable[..., Tensor], Callable[[Tensor, Tensor], Tensor]]:
+        """Return `error` and `errors` for labels `(N, d_y)`: with gaps (NaN) the known ones count, if it is squared."""
         if not bool(y.isnan().any()):
-            return self
+            return self.error, self.errors
         if self.outputs > 1:
             raise InputError(f"loss must be squared for labels with gaps, got {self.name}")
-        return LossWithGaps(self.name, self.outputs, self.of_labels)
+        return known_squared_error, known_squared_errors
 
     def to_labels(self, outputs: Tensor, labels: LabelScaling) -> Tensor:
         """Return outputs `(..., N, outputs * d_y)` in label units: means, and standard deviations if there are any."""
@@ -173,16 +172,6 @@ class Loss:
             return {name: prediction}
         mean, std = prediction.chunk(2, dim=-1)
         return {name: mean.contiguous(), std_name(name): std.contiguous()}
-
-
-class LossWithGaps(Loss):
-    """The squared error of the labels that are there; NaN is none."""
-
-    def error(self, prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
-        return known_squared_error(prediction, target, weight)
-
-    def errors(self, prediction: Tensor, target: Tensor) -> Tensor:
-        return known_squares(prediction, target).sum(dim=-1) / (~target.isnan()).sum(dim=-1).clamp_min(1)
 
 
 def std_name(name: str) -> str:
@@ -215,6 +204,12 @@ def _squares(prediction: Tensor, target: Tensor) -> Tensor:
             f"prediction and target must have the same shape, got {tuple(prediction.shape)} and {tuple(target.shape)}"
         )
     return (prediction - target).square()
+
+
+def _known_squares(prediction: Tensor, target: Tensor) -> Tensor:
+    """Return what `_squares` does, 0 where the target is NaN."""
+    missing = target.isnan()
+    return _squares(prediction, target.masked_fill(missing, 0.0)).masked_fill(missing, 0.0)
 
 
 def _surprise(prediction: Tensor, target: Tensor) -> Tensor:

@@ -163,8 +163,7 @@ def stacks(
         check_settings(type(run.method), settings)
         if settings.fitted_by.outputs > 1 and not getattr(run.model, "variances", True):
             raise InputError(f"loss must be squared for {type(run.model).__name__}, got {settings.loss!r}")
-        loss = settings.fitted_by.for_labels(run.data.labels)
-        run.method.error, run.method.errors = loss.error, loss.errors
+        run.method.error, run.method.errors = settings.fitted_by.for_labels(run.data.labels)
         run.method.check_batch(settings.batch_size)
     for places in grouped(runs):
         yield Stack(places, [runs[k] for k in places], settings, torch.device(device), checkpoints)

@@ -47,19 +47,14 @@ class Mixing(nn.Module, ABC):
     A subclass implements `forward`. It may draw (`draw`), look at gradients before the batch is mixed (`step`), and own
     a network: parameters made in its constructor, in `fit` or in `begin`, trained in `step`. In a stack of E runs,
     parameters and buffers have a leading axis of E, as those of a method do.
-
-    Attributes:
-        images: whether states must be images or feature maps `(..., C, H, W)`.
-        inputs: whether it mixes inputs alone.
-        pairs: independent draws of partner and lambda that a step uses, 1 or 2. The second are `Batch.other` and the
-            draw `other_lam`.
-        stackable: see `Method`.
     """
 
-    images: ClassVar[bool] = False
-    inputs: ClassVar[bool] = False
+    images: ClassVar[bool] = False  #: whether states must be images or feature maps `(..., C, H, W)`
+    inputs: ClassVar[bool] = False  #: whether it mixes inputs alone
+    #: Independent draws of partner and lambda that a step uses, 1 or 2. The second are `Batch.other` and the draw
+    #: `other_lam`.
     pairs: ClassVar[int] = 1
-    stackable: ClassVar[bool] = True
+    stackable: ClassVar[bool] = True  #: see `Method`
 
     @abstractmethod
     def forward(self, first: Any, second: Any, draws: Mapping[str, Tensor]) -> tuple[Any, Tensor]:

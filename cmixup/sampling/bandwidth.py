@@ -40,27 +40,17 @@ MAX_MEDIAN_LABELS = 2048
 
 @dataclass(frozen=True)
 class BandwidthReport:
-    """Statistics of the pairs under a bandwidth.
+    """Statistics of the pairs under a bandwidth."""
 
-    Attributes:
-        bandwidth: s in label units.
-        n, rows: numbers of labels, and of rows looked at (all, or some that stand for them; columns are never sampled).
-        effective_fraction: median over rows of 1 / sum_j P_ij^2, divided by n.
-        self_probability: median of P(i|i).
-        equal_label_probability: median probability that the partner has the same label.
-        pair_gap, uniform_gap: mean label distance of drawn and of uniform pairs (label units).
-        verdict: the same in words.
-    """
-
-    bandwidth: float
-    n: int
-    rows: int
-    effective_fraction: float
-    self_probability: float
-    equal_label_probability: float
-    pair_gap: float
-    uniform_gap: float
-    verdict: str
+    bandwidth: float  #: s in label units
+    n: int  #: number of labels
+    rows: int  #: number of rows looked at: all, or some that stand for them; columns are never sampled
+    effective_fraction: float  #: median over rows of 1 / sum_j P_ij^2, divided by n
+    self_probability: float  #: median of P(i|i)
+    equal_label_probability: float  #: median probability that the partner has the same label
+    pair_gap: float  #: mean label distance of drawn pairs (label units)
+    uniform_gap: float  #: that of uniform pairs
+    verdict: str  #: the same in words
 
 
 def diagnose(labels: Given, bandwidth: Bandwidth, *, seed: int = 0) -> BandwidthReport:

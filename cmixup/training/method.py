@@ -103,18 +103,14 @@ class Method(nn.Module):
         return {"": lambda model, x: model(x)}
 
     # Only for speed, tasks, domains or other losses:
-    #   stackable: whether `loss` and `step` work on a stack of models; otherwise seeds train one after another.
-    #   tasks: whether a row of its data is a task (`cmixup.data.Tasks`).
-    #   domains: whether it needs a training split with two domains or more.
-    #   losses: names of `LOSSES` that it takes; all, where `loss` calls `self.error` or `self.errors` alone.
-    #   gaps: whether outputs of a label may be missing, where it takes all losses.
-    #   per_run: attributes that are used for drawing alone. They alone may differ between the runs of a stack. Every
-    #       class lists its own, since a subclass may read them elsewhere.
+    stackable: ClassVar[bool] = True  #: whether `loss` and `step` work on a stack; otherwise seeds train one by one
+    tasks: ClassVar[bool] = False  #: whether a row of its data is a task (`cmixup.data.Tasks`)
+    domains: ClassVar[bool] = False  #: whether it needs a training split with two domains or more
+    #: Names of `LOSSES` that it takes; all, where `loss` calls `self.error` or `self.errors` alone.
     losses: ClassVar[tuple[str, ...]] = (SQUARED.name,)
-    gaps: ClassVar[bool] = True
-    stackable: ClassVar[bool] = True
-    tasks: ClassVar[bool] = False
-    domains: ClassVar[bool] = False
+    gaps: ClassVar[bool] = True  #: whether outputs of a label may be missing, where it takes all losses
+    #: Attributes that are used for drawing alone. They alone may differ between the runs of a stack. Every class lists
+    #: its own, since a subclass may read them elsewhere.
     per_run: ClassVar[tuple[str, ...]] = ()
 
     @property

@@ -86,17 +86,12 @@ class Distances:
             squared_bandwidth = kernel.bandwidth * kernel.bandwidth  # infinite above 1e154, where ** would raise
             self._max_squared_norm = float(MAX_ENERGY_ERROR / np.finfo(np.float64).eps) * squared_bandwidth
             n, step = len(labels), max(1, COORDINATES_PER_BLOCK // self.d)
-            starts = range(0, n, step)
-            self._centre = sum(self._read(s, s + step).sum(axis=0) for s in starts) / n
-            self._squared_norms = np.concatenate(
-                [_squared_norm(self._read(s, s + step) - self._centre) for s in starts], dtype=np.float64
-            )
+            parts = [slice(start, start + step) for start in range(0, n, step)]
+            self._centre = sum(self.at(part).sum(axis=0) for part in parts) / n
+            self._squared_norms = np.concatenate([_squared_norm(self.at(part) - self._centre) for part in parts])
             self._product = bool(self._squared_norms.max() <= self._max_squared_norm)
 
-    def _read(self, start: int, stop: int) -> Floats:
-        return np.asarray(self.labels[start:stop], dtype=np.float64)
-
-    def at(self, index: Ints) -> Floats:
+    def at(self, index: Ints | slice) -> Floats:
         """Return the labels at `index` (B,) as float64, (B,) or (B, d)."""
         return np.asarray(self.labels[index], dtype=np.float64)
 
@@ -109,7 +104,7 @@ class Distances:
 
         `anchors` (B,) are the points' own indices, where they have one: that distance is exactly 0.
         """
-        block = self._read(start, stop)
+        block = self.at(slice(start, stop))
         if self.d == 1:
             return pair_distance(points[:, None], block, 1)
         if self._product:

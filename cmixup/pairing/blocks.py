@@ -48,7 +48,6 @@ class Blocks(KeepsState, Pairing):
         return partners
 
     def diagnostics(self) -> dict[str, float | str]:
-        """Return the share of self pairs drawn."""
         return {"self_probability": self._drawn_self / self._drawn} if self._drawn else {}
 
     def _match(self, order: EpochBatches, theirs: np.ndarray) -> np.ndarray:

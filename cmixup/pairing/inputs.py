@@ -60,5 +60,4 @@ class InputDistance(Pairing):
         return np.array(drawn, dtype=np.int64)
 
     def diagnostics(self) -> dict[str, float | str]:
-        """Return the bandwidth in use and the median over rows of the effective partners' share of the data."""
         return {"bandwidth": self.sigma, "effective_fraction": self._effective}

@@ -203,7 +203,6 @@ class Cells(Rejection):
         return propose
 
     def propose(self, anchors: Ints, rng: np.random.Generator) -> Round:
-        """Play one round."""
         return self.proposer(anchors)(np.arange(len(anchors)), rng)
 
     def _spans(self, low: Floats, high: Floats) -> tuple[Ints, Ints, Ints]:
@@ -257,7 +256,6 @@ class KDCells(Rejection):
         )
 
     def propose(self, anchors: Ints, rng: np.random.Generator) -> Round:
-        """Play one round of the slots."""
         position, refused = self.table.propose(self._cells[anchors], self.distances.at(anchors), rng)
         return self.order[position], refused
 

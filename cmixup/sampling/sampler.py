@@ -56,12 +56,7 @@ class PartnerSampler:
     """
 
     def __init__(
-        self,
-        labels: Given,
-        bandwidth: Bandwidth,
-        *,
-        method: str = "auto",
-        memory_budget: int = DEFAULT_BUDGET_BYTES,
+        self, labels: Given, bandwidth: Bandwidth, *, method: str = "auto", memory_budget: int = DEFAULT_BUDGET_BYTES
     ) -> None:
         check_choice("method", method, ALGORITHMS)
         budget = int(check_nonnegative("memory_budget", memory_budget, "a finite number of bytes"))

@@ -8,7 +8,6 @@ log(mass) - energy(nearest), in a form that neither overflows nor rounds far fro
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -66,11 +65,10 @@ class StreamedSampler(SamplingAlgorithm):
     def __init__(self, labels: Labels, kernel: Kernel) -> None:
         self.distances = Distances(labels, kernel)
         if self.distances.gaps:
-            kernel = replace(kernel, bandwidth=min(kernel.bandwidth, WIDEST))
+            kernel = Kernel(min(kernel.bandwidth, WIDEST))
         self.labels, self.kernel = labels, kernel
 
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
-        """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
         parts = [np.empty(0, dtype=np.int64)]
         for s in range(0, len(anchors), ANCHORS_PER_BLOCK):
             merged: _Drawn | None = None
@@ -152,7 +150,6 @@ class Rejection(SamplingAlgorithm):
         self.labels, self.kernel, self.distances = labels, self._streamed.kernel, self._streamed.distances
 
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
-        """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
         partners = np.empty(len(anchors), dtype=np.int64)
         for s in range(0, len(anchors), self.at_once):
             chunk = anchors[s : s + self.at_once]

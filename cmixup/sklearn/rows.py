@@ -130,7 +130,6 @@ class WeightedLabels(Pairing):
         """Read nothing: the labels are here already, in float64."""
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
-        """Return partners `(M,)` int64."""
         if self.sampler is None:
             return order.index.copy()
         accepted = self.weight / self.weight.max()

@@ -128,6 +128,13 @@ PREPROCESSING = "preprocessing.json"  # of a run on data whose new rows it can p
 #: First key of PREPROCESSING, by the kind of data.
 TABLE_FORMAT, IMAGES_FORMAT, ARRAYS_FORMAT = "cmixup table preprocessing 1", "cmixup images 1", "cmixup arrays 1"
 SERIES_FORMAT = "cmixup series 1"
+#: Classes that read PREPROCESSING, by that key; see `cmixup.inputs.preprocessing`.
+READERS = {
+    TABLE_FORMAT: "cmixup.tables.preprocessing.TablePreprocessing",
+    IMAGES_FORMAT: "cmixup.inputs.images.ImagePreprocessing",
+    ARRAYS_FORMAT: "cmixup.inputs.arrays.ArrayPreprocessing",
+    SERIES_FORMAT: "cmixup.tables.series.SeriesPreprocessing",
+}
 FORMAT = 3  # of a run's folder, in its report and its `DONE`: that lists sizes and SHA-256
 
 

@@ -21,30 +21,13 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.errors import MAX_TEXT, InputError, check_count, check_flag, format_value
-from cmixup.files import (
-    ARRAYS_FORMAT,
-    DONE,
-    IMAGES_FORMAT,
-    PREPROCESSING,
-    SERIES_FORMAT,
-    TABLE_FORMAT,
-    checked,
-    listed_files,
-    read_tensors,
-)
+from cmixup.files import DONE, PREPROCESSING, READERS, checked, listed_files, read_tensors
 from cmixup.seeding import torch_seed
 
 WEIGHTS, MODEL = "checkpoint.pt", "model.json"
 BATCH_SIZE = 4096  # rows that are predicted at a time
 MODEL_FORMAT = "cmixup model 1"  # first key of MODEL
 KNOWN = ("cmixup", "datasets", "models")  # packages whose classes a run may name
-#: Classes that read `preprocessing.json`, by its `format`; see `cmixup.inputs.preprocessing`.
-READERS = {
-    TABLE_FORMAT: "cmixup.tables.preprocessing.TablePreprocessing",
-    IMAGES_FORMAT: "cmixup.inputs.images.ImagePreprocessing",
-    ARRAYS_FORMAT: "cmixup.inputs.arrays.ArrayPreprocessing",
-    SERIES_FORMAT: "cmixup.tables.series.SeriesPreprocessing",
-}
 
 
 @dataclass(frozen=True)
@@ -149,7 +132,7 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu", *, trust: b
         raise InputError(f"run {folder} has no {WEIGHTS}: it was trained with weights=false")
     run, made = _read_model(folder, given, trust=trust), None
     if (path := folder / PREPROCESSING).is_file():
-        reader = READERS[_read_json(path, *READERS)["format"]]
+        reader = READERS[_read_json(path, tuple(READERS))["format"]]
         made = _imported(reader, path, trust=False).from_json(checked(path).read_bytes(), str(path))
         if (made.in_shape, len(made.targets)) != (run.in_shape, run.width):
             raise InputError(f"{path} is of other data than {MODEL}: {format_value(made.targets)}")
@@ -208,13 +191,12 @@ def _imported(name: str, source: Path, *, trust: bool) -> Any:
         raise InputError(f"{what}: {advice}") from None
 
 
-def _read_json(path: Path, *formats: str) -> dict[str, Any]:
+def _read_json(path: Path, formats: tuple[str, ...] = (MODEL_FORMAT,)) -> dict[str, Any]:
     text = checked(path).read_bytes()
     try:
         given = json.loads(text)
     except (ValueError, RecursionError):  # also of bytes that are no text
         given = None
-    formats = formats or (MODEL_FORMAT,)
     if not isinstance(given, dict) or given.get("format") not in formats:
         raise InputError(f"{path} does not hold what a run keeps there ({', '.join(formats)})")
     return given

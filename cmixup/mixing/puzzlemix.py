@@ -144,8 +144,7 @@ class PuzzleMix(Mixing):
         border = smooth * self.gamma
         high, low = salient[1].clone(), salient[0].clone()  # the costs of weight 1 and of weight 0
         weights = []
-        for axis in (-2, -1):
-            before, after = self._borders(pair, n, axis)
+        for axis, (before, after) in zip((-2, -1), _borders(pair, n), strict=True):
             # Over channels and the edge of each block, with 0 for the first image.
             from_both = {(u, v): (before[u] - after[v]).abs().mean(dim=(1, -1)) for u in (0, 1) for v in (0, 1)}
             for image, cost in enumerate((high, low)):
@@ -161,21 +160,6 @@ class PuzzleMix(Mixing):
         prior = -self.eta / n**2 * (chance + PRIOR_EPS).log()
         unary = z * high.unsqueeze(-1) + (1 - z) * low.unsqueeze(-1) + prior.unsqueeze(-2).unsqueeze(-2)
         return unary, weights[0], weights[1]
-
-    def _borders(self, pair: Tensor, n: int, axis: int) -> tuple[Tensor, Tensor]:
-        """Return the averaged pixels on both sides of the borders across `axis`, k along the edge of each block.
-
-        They are `(2, N, C, n - 1, n, k)` across rows and `(2, N, C, n, n - 1, k)` across columns.
-        """
-        height, width = pair.shape[-2:]
-        most = 2 if min(height, width) < 64 else 4
-        down, across = (_divisor(side // n, most) for side in (height, width))
-        means = avg_pool2d(pair.flatten(0, 1), (down, across))
-        means = means.reshape(*pair.shape[:3], *means.shape[-2:])
-        means = _blocks(means, n).transpose(-3, -2)  # (2, N, C, n, n, down, across)
-        if axis == -2:
-            return means[..., :-1, :, -1, :], means[..., 1:, :, 0, :]
-        return means[..., :, :-1, :, -1], means[..., :, 1:, :, 0]
 
 
 def saliency(model: nn.Module, x: Tensor, lead: int = 1, means: int | None = None) -> Tensor:
@@ -277,3 +261,15 @@ def _divisor(number: int, most: int) -> int:
 def _blocks(maps: Tensor, n: int) -> Tensor:
     """Return maps `(..., H, W)` as `(..., n, H / n, n, W / n)`."""
     return maps.reshape(*maps.shape[:-2], n, maps.shape[-2] // n, n, maps.shape[-1] // n)
+
+
+def _borders(pair: Tensor, n: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Return the averaged pixels on both sides of the borders across rows, and across columns.
+
+    They are `(2, N, C, n - 1, n, k)` and `(2, N, C, n, n - 1, k)`, k along the edge of each block.
+    """
+    most = 2 if min(pair.shape[-2:]) < 64 else 4
+    means = avg_pool2d(pair.flatten(0, 1), [_divisor(side // n, most) for side in pair.shape[-2:]])
+    means = _blocks(means.reshape(2, -1, *means.shape[1:]), n).transpose(-3, -2)  # (2, N, C, n, n, down, across)
+    rows = means[..., :-1, :, -1, :], means[..., 1:, :, 0, :]
+    return rows, (means[..., :, :-1, :, -1], means[..., :, 1:, :, 0])

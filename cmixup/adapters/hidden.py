@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from traceback import walk_stack
 from typing import Any
@@ -62,16 +62,13 @@ def mixing_at(
     hooks = _Hooks("the input" if layer is None else f"layer {format_value(layer)}", mixed, mixing.keep, mask)
     for leaf, new in zip(leaves((labels, mask)), leaves((mixed_labels, mixed_mask)), strict=True):
         hooks.done |= {id(leaf): new, id(new): new}
-    if layer is None:
-        handles = [module.register_forward_pre_hook(hooks.mix_input, with_kwargs=True)]
-    else:
-        handles = [module.register_forward_hook(hooks.mix_output)]
-        handles.append(model.register_forward_pre_hook(hooks.hand_over, with_kwargs=True))
-    try:
+    with ExitStack() as registered:
+        if layer is None:
+            registered.enter_context(module.register_forward_pre_hook(hooks.mix_input, with_kwargs=True))
+        else:
+            registered.enter_context(module.register_forward_hook(hooks.mix_output))
+            registered.enter_context(model.register_forward_pre_hook(hooks.hand_over, with_kwargs=True))
         yield _block_value(mixing, mixed_labels, mixed_mask, mixed)
-    finally:
-        for handle in handles:
-            handle.remove()
     if hooks.runs == 0:
         raise InputError(f"{hooks.name} must run once in the block of mixing_at, got no run: nothing was mixed")
 
@@ -159,8 +156,9 @@ def _find(model: nn.Module, layer: str | None) -> nn.Module:
         if module is None:
             near = nearest(str(layer), [name for name, _ in _unwrapped(model).named_modules() if name])
             raise InputError(f"layer must be a module of {type(model).__name__}, got {format_value(layer)}{near}")
-    compiled = any(_unwrapped(holder) is not holder or _compiles_its_call(holder) for holder in holders)
-    if compiled or _compiles_its_call(module):
+    wrapped = any(_unwrapped(holder) is not holder for holder in holders)
+    # `nn.Module.compile` sets it: the module's call is compiled.
+    if wrapped or any(getattr(part, "_compiled_call_impl", None) is not None for part in (*holders, module)):
         raise InputError(
             f"layer must not lie in a compiled module, which would not see its hook, got {format_value(layer)}"
         )
@@ -171,7 +169,3 @@ def _unwrapped(module: nn.Module) -> nn.Module:
     """Return the module that `torch.compile` wrapped, or the module itself."""
     inner = module._modules.get("_orig_mod")  # noqa: SLF001 - an isinstance would import the compiler
     return module if inner is None else inner
-
-
-def _compiles_its_call(module: nn.Module) -> bool:
-    return getattr(module, "_compiled_call_impl", None) is not None  # set by `nn.Module.compile`

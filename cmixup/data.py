@@ -117,10 +117,9 @@ class RegressionData:
     naive: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        reported = (*METRICS, *(f"worst_{metric}" for metric in self.worst))
-        for metrics, known in ((self.metrics, METRICS), (self.worst, METRICS), ((self.selection,), reported)):
-            for metric in metrics:
-                check_choice("metric", metric, tuple(known))
+        for metric in (*self.metrics, *self.worst):
+            check_choice("metric", metric, tuple(METRICS))
+        check_choice("metric", self.selection, (*METRICS, *(f"worst_{metric}" for metric in self.worst)))
         widths = [split.y.shape[1] for split in (self.train, self.val, self.test)]
         if len(set(widths)) > 1:
             raise InputError(f"y must have the same width in every split of {self.name}, got {widths}")

@@ -23,7 +23,6 @@ class Indexable(Protocol):
 
     def __getitem__(self, index: Tensor) -> Any:
         """Return the inputs of the rows `index: (B,)` int64, always the same: `(B, ...)` float32, or a named tuple."""
-        ...
 
 
 class Together:
@@ -44,7 +43,6 @@ class Sampled(Indexable, Protocol):
 
     def sample(self, index: Tensor, draw: Tensor) -> Tensor:
         """Return a view `(B, ...)` of the rows `index`, a pure function of row and draw: `(B,)` int64, 0 or more."""
-        ...
 
 
 @runtime_checkable
@@ -53,7 +51,6 @@ class ManyViews(Indexable, Protocol):
 
     def all_views(self, row: int, size: int) -> Iterator[Tensor]:
         """Yield all views of one row, in blocks `(b, ...)` of at most `size`."""
-        ...
 
 
 @dataclass(frozen=True)

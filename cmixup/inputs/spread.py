@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from cmixup.sampling.inputs import Floats
+
 #: Numbers divided by it are 0 in float32.
 VANISH = 1e300
 #: Units in the last place of float64, times the root of the number of rows, that rounding may amount to.

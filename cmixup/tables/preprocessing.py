@@ -53,9 +53,7 @@ class TablePreprocessing(Preprocessing):
         every = [c for c in self.columns if not isinstance(c, Constant) or c.name in map(str, frame)]
         frame, start = checked_columns(frame, [column.name for column in every], source), 0
         warn_of_new([c.name for c in every if not isinstance(c, Category) and c.has_new(frame[c.name])], source)
-        for column in every:
-            if isinstance(column, Constant):
-                continue
+        for column in (column for column in every if not isinstance(column, Constant)):
             out = x[:, start : start + len(column.features)]
             column.encode(frame[column.name], out, source)
             if self.scaling == "minmax":

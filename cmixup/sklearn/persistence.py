@@ -38,11 +38,7 @@ def write_estimator(estimator: Any, path: str | PathLike[str]) -> None:
     if not isinstance(given["cv"], Integral):
         given["cv"] = None
     fitted = {name: value for name, value in vars(estimator).items() if name not in {*params, *LEFT_OUT}}
-    content = {
-        "format": FORMAT,
-        "params": _plain("", given, arrays),
-        "fitted": _plain("", fitted, arrays),
-    }
+    content = {"format": FORMAT, "params": _plain("", given, arrays), "fitted": _plain("", fitted, arrays)}
     arrays["json"] = np.array(json.dumps(content))
     file = io.BytesIO()
     np.savez(file, digest=np.array(_digest(arrays)), **arrays)

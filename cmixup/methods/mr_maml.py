@@ -52,10 +52,9 @@ class MRMAML(MAML):
         """Encode with weights drawn from the run's stream for training; with the means in evaluation mode."""
         if not model.training:
             return super().encode(model, x)
-        weights = zip(_means(model), model.rho, strict=True)
         drawn = {
             name: mu + softplus(r) * torch.empty_like(mu).normal_(generator=generator_for(mu.device))
-            for (name, mu), r in weights
+            for (name, mu), r in zip(_means(model), model.rho, strict=True)
         }
         return functional_call(model.encoder, drawn, (x.flatten(0, 1),)).unflatten(0, x.shape[:2])
 

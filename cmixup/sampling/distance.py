@@ -113,12 +113,8 @@ class Distances:
             if squared_norms.max() <= self._max_squared_norm:
                 return self._by_product(centred, squared_norms, block - self._centre, start, anchors)
         rows = max(1, COORDINATES_PER_BLOCK // block.size)
-        return np.concatenate(
-            [
-                pair_distance(points[r : r + rows, None, :], block, self.d, gaps=self.gaps)
-                for r in range(0, len(points), rows)
-            ]
-        )
+        parts = (points[r : r + rows, None, :] for r in range(0, len(points), rows))
+        return np.concatenate([pair_distance(part, block, self.d, gaps=self.gaps) for part in parts])
 
     def _by_product(
         self, points: Floats, squared_norms: Floats, block: Floats, start: int, anchors: Ints | None

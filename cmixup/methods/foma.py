@@ -68,10 +68,8 @@ class FOMA(ERM):
         if self.batches == "shuffled":
             return plain
         starts = np.cumsum(plain.sizes) - plain.sizes
-        batches = [
-            self._near(row, int(size), streams) for row, size in zip(plain.index[starts], plain.sizes, strict=True)
-        ]
-        return EpochBatches(np.concatenate(batches), plain.sizes)
+        rows = zip(plain.index[starts], plain.sizes.tolist(), strict=True)
+        return EpochBatches(np.concatenate([self._near(row, size, streams) for row, size in rows]), plain.sizes)
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return `lam: (M,)` float32, one value a batch."""

@@ -100,8 +100,7 @@ class RepresentationDistance(Pairing):
 def encode(model: nn.Module, x: Tensor) -> Tensor:
     """Return the last hidden layer `(..., B, D)` in evaluation mode, without gradients; the mode is put back."""
     with evaluating(model):
-        h: Tensor = model.features(x)  # type: ignore[operator]
-    return h
+        return model.features(x)  # type: ignore[operator]
 
 
 def choose(batch: Batch, pool: Batch, weight: Tensor) -> Batch:

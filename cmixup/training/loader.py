@@ -15,6 +15,7 @@ from cmixup.errors import InputError
 from cmixup.seeding import StepRandom
 from cmixup.training.batch import GATHER_KEYS, PARTNERS, Batch, EpochBatches, PredictFn
 from cmixup.training.losses import SQUARED, LabelScaling, Loss
+from cmixup.tree import map_leaves
 
 CHUNK_BYTES = 32 * 2**20  # rows gathered at once; slices of it are the batches
 Key = tuple[Tensor, Tensor | None]  # the rows `(E, B)` to read, and which view of each
@@ -64,10 +65,9 @@ class BatchLoader:
 
     def fetch_batches(self, keys: Sequence[Key]) -> Iterator[Batch]:
         """Yield `fetch(*key)` for each of `keys`; worker processes read ahead where the inputs ask for them."""
-        workers = 0 if isinstance(self._x, Tensor) else getattr(self._x, "workers", 0)
+        workers = getattr(self._x, "workers", 0)
         if not workers:
-            for key in keys:
-                yield self.fetch(*key)
+            yield from (self.fetch(*key) for key in keys)
             return
         loader: DataLoader[Any] = DataLoader(
             flat_keys := [self._flat(*key) for key in keys],  # type: ignore[arg-type]  # a list will do
@@ -92,9 +92,7 @@ class BatchLoader:
         """Return inputs `(E * B, ...)` that were read for the rows `flat: (E * B,)`, with their labels and domains."""
         flat = flat.to(self.device)
         y, domain = (self._shaped(rows.index_select(0, flat)) for rows in (self._y, self._domain))
-        single = isinstance(x, Tensor)  # or a named tuple
-        parts = [self._shaped(part.to(self.device, non_blocking=True)) for part in ([x] if single else x)]
-        x = parts[0] if single else type(x)(*parts)
+        x = map_leaves(lambda _, part: self._shaped(part.to(self.device, non_blocking=True)), "x", x)
         if isinstance(x, Episode):
             x = x._replace(labels=self.labels.scale(x.labels))
         return Batch(x, self.labels.scale(y), domain, labels=y)

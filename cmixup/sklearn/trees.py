@@ -65,9 +65,9 @@ def fit_trees(
                 x = np.concatenate([rows.x, columns], axis=1)[part.train]
                 by_rows[key] = _of_member(Rows(x, rows.y[part.train], rows.weight[part.train]), levels, options)
             by_member.append(by_rows[key])
-    places = [np.column_stack([np.full(len(t.sizes), m), t.sizes[:, 1:]]) for m, t in enumerate(by_member)]
-    joined = [np.concatenate([trees[field] for trees in by_member]) for field in (0, 1, 3, 4)]
-    return Trees(joined[0], joined[1], np.concatenate(places), joined[2], joined[3])
+    joined = Trees(*(np.concatenate(field) for field in zip(*by_member, strict=True)))
+    joined.sizes[:, 0] = np.repeat(np.arange(len(by_member)), [len(trees.sizes) for trees in by_member])
+    return joined
 
 
 def predict_trees(trees: Trees, x: Floats, levels: Sequence[Levels], members: Sequence[int], threads: int) -> Floats:

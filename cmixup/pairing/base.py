@@ -17,13 +17,11 @@ class Pairing(nn.Module, ABC):
 
     A pairing is an `nn.Module` so that its counts and learned values are saved with the method
     (`get_extra_state`); it has no parameters and is never called.
-
-    Attributes:
-        in_step: whether `with_partners` chooses or makes the partners, such as by the current weights. Such a pairing
-            overrides `named_draws`, since all randomness of an epoch is drawn before it: candidates and uniform
-            numbers, or whatever else the step needs. Methods that read partners before the step refuse it.
     """
 
+    #: Whether `with_partners` chooses or makes the partners, such as by the current weights. Such a pairing overrides
+    #: `named_draws`, since all randomness of an epoch is drawn before it: candidates and uniform numbers, or whatever
+    #: else the step needs. Methods that read partners before the step refuse it.
     in_step: ClassVar[bool] = False
 
     @abstractmethod

@@ -53,7 +53,6 @@ class FOMA(ERM):
         self.lam, self.rho = Beta(check_positive("a", a), "batch"), check_between("rho", rho, 0, 1)
         self.part = check_choice("part", part, ("trailing", "leading"))
         self.batches = check_choice("batches", batches, ("shuffled", "neighbours", "kernel"))
-        self.bandwidth = bandwidth
         self.near = LabelDistance(bandwidth)
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:

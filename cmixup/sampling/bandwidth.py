@@ -75,16 +75,10 @@ def diagnose(labels: Given, bandwidth: Bandwidth, *, seed: int = 0) -> Bandwidth
     fraction = float(np.median(mass**2 / squares)) / n
     to_self, ties = float(np.median(1 / mass)), float(np.median(equal / mass))
     return BandwidthReport(
-        bandwidth=sigma,
-        n=n,
-        rows=len(anchors),
-        effective_fraction=fraction,
-        self_probability=to_self,
-        equal_label_probability=ties,
-        pair_gap=float(np.mean(gap / mass)),
-        uniform_gap=float(np.mean(uniform)) / n,
+        bandwidth=sigma, n=n, rows=len(anchors), effective_fraction=fraction, self_probability=to_self,
+        equal_label_probability=ties, pair_gap=float(np.mean(gap / mass)), uniform_gap=float(np.mean(uniform)) / n,
         verdict=_in_words(fraction, to_self, ties),
-    )
+    )  # fmt: skip
 
 
 def _standing_for(data: Labels, count: int, rng: np.random.Generator) -> Ints:

@@ -246,14 +246,9 @@ class KDCells(Rejection):
         low = np.minimum.reduceat(values, first[:-1])
         high = np.maximum.reduceat(values, first[:-1])
         self._values = values[:, 0] if labels.ndim == 1 else values
-        self.table = SlotTable(
-            kernel,
-            self._values,
-            row_start=np.arange(leaves + 1) * leaves,
-            gap=_box_distance(low, high).ravel(),
-            start=np.tile(first[:-1], leaves),
-            count=np.tile(size, leaves),
-        )
+        row_start, gap = np.arange(leaves + 1) * leaves, _box_distance(low, high).ravel()
+        start, count = np.tile(first[:-1], leaves), np.tile(size, leaves)
+        self.table = SlotTable(kernel, self._values, row_start=row_start, gap=gap, start=start, count=count)
 
     def propose(self, anchors: Ints, rng: np.random.Generator) -> Round:
         position, refused = self.table.propose(self._cells[anchors], self.distances.at(anchors), rng)

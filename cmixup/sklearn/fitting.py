@@ -145,9 +145,8 @@ class Networks:
         sizes = (inputs.shape[-1], *settings.hidden, rows.y.shape[1] * settings.loss.outputs)
         self.models: list[MLP] = []
         self.methods: list[Method] = []
-        for (bandwidth, _), run_data, streams, index in zip(
-            nets, self.data, self.streams, self.trained_on, strict=True
-        ):
+        runs = zip(nets, self.data, self.streams, self.trained_on, strict=True)
+        for (bandwidth, _), run_data, streams, index in runs:
             with torch_seed(streams.init):
                 self.models.append(MLP(sizes, encoding))
             pairing = WeightedLabels(rows.y[index], rows.weight[index], bandwidth)
@@ -203,11 +202,8 @@ class Networks:
                     break
                 self.go_on_with([place for place in places if not stopped[place]])
         self.whole.put_best(self.stack, self.places)
-        weights = [self.whole.best_weights(place) for place in range(size)]
-        return [
-            Trained(weights[e], kept[e, : self.held_rows[e]].numpy(), int(best_epoch[e]), curves[e])
-            for e in range(size)
-        ]
+        errors_of = [of_one[:count].numpy() for of_one, count in zip(kept, self.held_rows, strict=True)]
+        return [Trained(self.whole.best_weights(e), errors_of[e], int(best_epoch[e]), curves[e]) for e in range(size)]
 
     def run_epoch(self) -> Tensor:
         """Train for an epoch and return the mean loss of each network in the stack, float64 on the CPU."""

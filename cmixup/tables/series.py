@@ -138,10 +138,9 @@ class SeriesPreprocessing(Preprocessing):
         if not self.form:
             return pd.Index(days.astype(np.int64) if (days == np.floor(days)).all() else days)
         length = days * 86_400_000
-        unit = "ms" if abs(length - np.round(length)).max() < ROUNDED else "us"
-        return pd.DatetimeIndex(
-            pd.to_datetime(np.round(length * (1 if unit == "ms" else 1000)).astype(np.int64), unit=unit)
-        )
+        whole = abs(length - np.round(length)).max() < ROUNDED
+        count = np.round(length if whole else 1000 * length).astype(np.int64)
+        return pd.DatetimeIndex(pd.to_datetime(count, unit="ms" if whole else "us"))
 
     def _on_grid(self, name: str, rows: pd.DataFrame, numbers: pd.Index, step: str, source: str) -> OneSeries:
         """Return sorted rows with one for every step; `numbers` are how errors call them."""

@@ -62,8 +62,7 @@ class TrainState:
     def end_impatient(self, patience: float, selects_from: int) -> None:
         """End the runs without a better score in `patience` epochs, of those that may be selected."""
         waited = self.epoch - self.best_epoch.clamp_min(selects_from - 1)
-        late = [place for place in self.going if waited[place] >= patience]
-        self.stopped += [place for place in late if place not in self.stopped]
+        self.stopped += [k for k in self.going if waited[k] >= patience and k not in self.stopped]
 
     @property
     def left(self) -> list[int]:

@@ -32,7 +32,7 @@ from cmixup.mixing.lam import Lam
 from cmixup.pairing.label import LabelDistance
 from cmixup.sampling.bandwidth import parse_bandwidth
 from cmixup.seeding import Streams
-from cmixup.training.batch import PARTNERS, EpochBatches
+from cmixup.training.batch import DRAWN_ROWS, EpochBatches
 from cmixup.training.losses import SQUARED
 from cmixup.training.method import squared_errors
 from cmixup.training.model_stack import KeepsState
@@ -102,7 +102,7 @@ class RCMixup(KeepsState, Mix):
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         places = EpochBatches(np.searchsorted(self.kept, order.index), order.sizes)
         drawn = super().draw(places, streams)
-        return drawn | {name: self.kept[drawn[name]] for name in PARTNERS.values() if name in drawn}
+        return drawn | {name: self.kept[drawn[name]] for name in DRAWN_ROWS.values() if name in drawn}
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
         """Load the result of `get_extra_state`; the pairing loads its bandwidth next."""

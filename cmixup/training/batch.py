@@ -111,9 +111,10 @@ def _sizes(n: int, batch_size: int, drop_last: bool) -> np.ndarray:
 # A function from a model (or a stack of models) and inputs to predictions `(..., B, d_y)`.
 PredictFn = Callable[[nn.Module, Any], Tensor]
 
-PARTNERS = {"partner": "partner", "other": "other_partner"}  # draws of rows to read, by their name in `Batch`
+# Draws of rows to read, by their name in `Batch`.
+DRAWN_ROWS = {"partner": "partner", "other": "other_partner", "candidates": "candidates"}
 # Draws that the trainer uses up, so that they are not among those of a `Batch`.
-GATHER_KEYS = ("candidates", "seed", "view", *(key for name in PARTNERS.values() for key in (name, f"{name}_view")))
+GATHER_KEYS = (*DRAWN_ROWS.values(), "seed", "view", "partner_view", "other_partner_view")
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ class Batch:
         """Return `partner`, `other` or `candidates`, or raise `InputError` that a part of the method has none."""
         rows: Batch | None = getattr(self, name)
         if rows is None:
-            raise InputError(f"{part} needs the rows of the draw {PARTNERS.get(name, name)!r}, and the batch has none")
+            raise InputError(f"{part} needs the rows of the draw {DRAWN_ROWS[name]!r}, and the batch has none")
         return rows
 
     def picked(self, pick: Callable[[Tensor], Tensor]) -> "Batch":

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from cmixup.data import Episode, Indexable, ManyViews, Sampled, Split, Together
 from cmixup.errors import InputError
 from cmixup.seeding import StepRandom
-from cmixup.training.batch import GATHER_KEYS, PARTNERS, Batch, EpochBatches, PredictFn
+from cmixup.training.batch import DRAWN_ROWS, GATHER_KEYS, Batch, EpochBatches, PredictFn
 from cmixup.training.losses import SQUARED, LabelScaling, Loss
 from cmixup.tree import map_leaves
 
@@ -121,9 +121,8 @@ class BatchLoader:
         drawn = {name: self._aligned([d[name] for d in draws], devices[name]) for name in draws[0]}
         which = {name: drawn.pop(name, None) for name in GATHER_KEYS}
         read = {"": self._aligned([order.index for order in orders], self.index_device)}
-        draw_of = {**PARTNERS, "candidates": "candidates"}
-        read |= {name: drawn_rows for name, key in draw_of.items() if (drawn_rows := which[key]) is not None}
-        views = {name: which.get(f"{draw_of[name]}_view" if name else "view") for name in read}
+        read |= {name: drawn_rows for name, key in DRAWN_ROWS.items() if (drawn_rows := which[key]) is not None}
+        views = {name: which.get(f"{DRAWN_ROWS[name]}_view" if name else "view") for name in read}
         per_row = {name: rows[0, 0].numel() for name, rows in read.items()}  # rows that are read for one
         chunks = self._chunks(sizes, max(2, sum(per_row.values())))
         keys = [

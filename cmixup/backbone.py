@@ -155,6 +155,6 @@ def resolve_layer(model: nn.Module, layer: str) -> str:
 
 def resolve_layers(model: nn.Module, layer: str) -> tuple[str, ...]:
     """Return the mix points that `layer` stands for: one, or several, from which each batch draws one."""
-    kind: Backbone | type[Backbone] = model if isinstance(model, Backbone) else Backbone
-    name = kind.default_layer if layer == "hidden" else layer
-    return kind.layer_choices.get(str(name)) or (resolve_layer(model, layer),)
+    backbone: Backbone | type[Backbone] = model if isinstance(model, Backbone) else Backbone
+    name = backbone.default_layer if layer == "hidden" else layer
+    return backbone.layer_choices.get(str(name)) or (resolve_layer(model, layer),)

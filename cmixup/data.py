@@ -80,9 +80,9 @@ class Split:
         for label, tensor in (("x", self.x), ("y", self.y)):
             if isinstance(tensor, Tensor) and not bool(torch.isfinite(tensor).all()):
                 finite = torch.isfinite(tensor).reshape(len(tensor), -1)
-                wrong = ~finite.all(dim=1) if label == "x" else tensor.isinf().any(dim=1) | ~finite.any(dim=1)
-                if bool(wrong.any()):
-                    row = int(wrong.nonzero()[0])
+                bad_rows = ~finite.all(dim=1) if label == "x" else tensor.isinf().any(dim=1) | ~finite.any(dim=1)
+                if bool(bad_rows.any()):
+                    row = int(bad_rows.nonzero()[0])
                     raise InputError(f"{label} of {self.name} has values that are not finite, first in row {row}")
 
     def __len__(self) -> int:
@@ -184,8 +184,8 @@ class Tasks:
 
     def pair_distances(self) -> np.ndarray:
         """Return the distances between different views of one object, of every object, `(n,)`."""
-        above = np.triu_indices(self._table.shape[1], 1)
-        return self._table[:, above[0], above[1]].reshape(-1)
+        upper = np.triu_indices(self._table.shape[1], 1)
+        return self._table[:, upper[0], upper[1]].reshape(-1)
 
     @cached_property
     def _table(self) -> np.ndarray:
@@ -202,8 +202,8 @@ class Tasks:
 
 def core_count() -> int:
     """Return how many cores this process may use; macOS and Windows only tell how many there are."""
-    allowed = getattr(os, "sched_getaffinity", None)
-    return len(allowed(0)) if allowed else os.cpu_count() or 1
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 N_CORES = min(8, core_count())

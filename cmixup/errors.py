@@ -31,9 +31,9 @@ def format_value(value: object) -> str:
 
 def nearest(name: str, known: Sequence[str]) -> str:
     """Return the known name that is like `name`, or else the known names, in words that end an error."""
-    lower = {known_name.lower(): known_name for known_name in known}
-    if matches := difflib.get_close_matches(name.lower(), list(lower), 1):
-        return f"; the nearest name is {format_value(lower[matches[0]])}"
+    by_lower = {known_name.lower(): known_name for known_name in known}
+    if matches := difflib.get_close_matches(name.lower(), list(by_lower), 1):
+        return f"; the nearest name is {format_value(by_lower[matches[0]])}"
     return f"; there are {shortened(known) or 'none'}"
 
 

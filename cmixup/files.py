@@ -97,31 +97,31 @@ def sha256_of(path: Path) -> str:
 
 def make_folder(folder: Path) -> None:
     """Make a folder and those above it; the names of new ones are on the disk when this returns."""
-    new = []
-    for one in (folder, *folder.parents):
-        if one.is_dir():
+    missing = []
+    for path in (folder, *folder.parents):
+        if path.is_dir():
             break
-        new.append(one)
+        missing.append(path)
     folder.mkdir(parents=True, exist_ok=True)
-    for one in new:
-        sync(one.parent)
+    for path in missing:
+        sync(path.parent)
 
 
 def remove_stale(path: Path) -> None:
     """Remove temporary files made for `path` that nobody has written to for a day."""
-    for beside in path.parent.glob(f".{glob.escape(path.name)}.*"):
-        end = beside.name.removeprefix(f".{path.name}.")
-        if re.fullmatch(r"(?:[0-9a-f]{8}-\d+\.)?\w{8}(?:\.part)?", end):  # earlier names had machine and process
+    for candidate in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        suffix = candidate.name.removeprefix(f".{path.name}.")
+        if re.fullmatch(r"(?:[0-9a-f]{8}-\d+\.)?\w{8}(?:\.part)?", suffix):  # earlier names had machine and process
             with contextlib.suppress(OSError):
-                if time.time() - beside.stat().st_mtime > DAY:
-                    beside.unlink()
+                if time.time() - candidate.stat().st_mtime > DAY:
+                    candidate.unlink()
 
 
-def set_aside(path: Path, why: str) -> None:
+def set_aside(path: Path, reason: str) -> None:
     """Rename a damaged file so that it is in nobody's way, and say so in a line."""
-    aside = path.with_name(path.name + DAMAGED)
-    path.replace(aside)
-    sys.stderr.write(f"{path} {why}: set aside as {aside.name}\n")
+    target = path.with_name(path.name + DAMAGED)
+    path.replace(target)
+    sys.stderr.write(f"{path} {reason}: set aside as {target.name}\n")
 
 
 PREPROCESSING = "preprocessing.json"  # of a run on data whose new rows it can predict
@@ -163,9 +163,9 @@ def checked(path: Path) -> Path:
     listed = listed_files(path.parent)
     if path.name not in listed:
         raise InputError(f"{path} is not among the files that {DONE} lists")
-    if (digest := sha256_of(path)) != (wanted := listed[path.name][1]):
+    if (digest := sha256_of(path)) != (expected := listed[path.name][1]):
         raise InputError(
-            f"{path} is damaged: it has SHA-256 {digest[:12]}..., and {DONE} says {wanted[:12]}...; "
+            f"{path} is damaged: it has SHA-256 {digest[:12]}..., and {DONE} says {expected[:12]}...; "
             "rerun=true trains the run again"
         )
     return path

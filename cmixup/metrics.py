@@ -84,10 +84,10 @@ def mae(prediction: Tensor, target: Tensor) -> Tensor:
 def mape(prediction: Tensor, target: Tensor) -> Tensor:
     """Return 100 * mean |f - y| / |y| over the entries with y != 0, in percent; NaN where every entry is 0."""
     prediction, target = _matched(prediction, target)
-    counted = target != 0
-    ratio = (prediction - target).abs() / torch.where(counted, target.abs(), 1.0)
-    total = _sum(torch.where(counted, ratio, 0.0).flatten(start_dim=-2))
-    return 100 * total / counted.sum(dim=(-2, -1))
+    nonzero = target != 0
+    ratio = (prediction - target).abs() / torch.where(nonzero, target.abs(), 1.0)
+    total = _sum(torch.where(nonzero, ratio, 0.0).flatten(start_dim=-2))
+    return 100 * total / nonzero.sum(dim=(-2, -1))
 
 
 @metric("R", "", lower_is_better=False, everywhere=False, by_label=True)
@@ -101,8 +101,8 @@ def r(prediction: Tensor, target: Tensor) -> Tensor:
     f = prediction - _mean(prediction)[..., None]
     y = target - _mean(target)[..., None]
     scale = _sqrt(_sum(f.square())) * _sqrt(_sum(y.square()))
-    none = constant | (scale == 0)
-    correlation = torch.where(none, 0.0, _sum(f * y) / torch.where(none, 1.0, scale))
+    undefined = constant | (scale == 0)
+    correlation = torch.where(undefined, 0.0, _sum(f * y) / torch.where(undefined, 1.0, scale))
     return _sum(torch.where(varies, correlation, 0.0)) / varies.sum(dim=-1)
 
 
@@ -176,24 +176,24 @@ def score(name: str, prediction: Tensor, target: Tensor, domain: Tensor) -> Tens
     prefix, pooled, _ = parse_score(name)
     metric = METRICS[pooled]
     if not prefix:
-        return _of_known(metric, prediction, target)
+        return _known_score(metric, prediction, target)
     if domain.ndim > 1:
-        return torch.stack([score(name, *one) for one in zip(prediction, target, domain, strict=True)])
+        return torch.stack([score(name, *run) for run in zip(prediction, target, domain, strict=True)])
     by_domain = torch.stack(
-        [_of_known(metric, prediction[domain == d], target[domain == d]) for d in torch.unique(domain)]
+        [_known_score(metric, prediction[domain == d], target[domain == d]) for d in torch.unique(domain)]
     )
     if prefix == "mean_":
         return _mean(by_domain)
     return by_domain.max() if metric.lower_is_better else by_domain.min()
 
 
-def _of_known(metric: Metric, prediction: Tensor, target: Tensor) -> Tensor:
+def _known_score(metric: Metric, prediction: Tensor, target: Tensor) -> Tensor:
     """Return a metric of the labels that are there: over all of them, or as the mean over label dimensions."""
     known = ~target.isnan()
     if bool(known.all()) or prediction.shape != target.shape:
         return metric.score(prediction, target)
     if target.ndim > 2:
-        return torch.stack([_of_known(metric, *one) for one in zip(prediction, target, strict=True)])
+        return torch.stack([_known_score(metric, *run) for run in zip(prediction, target, strict=True)])
     if not metric.by_label:
         return metric.score(prediction[known][:, None], target[known][:, None])
     columns = [(p[k, None], t[k, None]) for p, t, k in zip(prediction.T, target.T, known.T, strict=True) if k.any()]
@@ -207,10 +207,10 @@ def parse_score(score: str) -> tuple[str, str, str]:
     """
     prefix = next((over for over in OVER_DOMAINS if score.startswith(over)), "")
     base = score.removeprefix(prefix)
-    known = [name for name in METRICS if base == name or base.startswith(f"{name}_")]
-    if not known:
+    matches = [name for name in METRICS if base == name or base.startswith(f"{name}_")]
+    if not matches:
         raise InputError(f"metric must be one of {', '.join(METRICS)}, got {score!r}")
-    name = max(known, key=len)
+    name = max(matches, key=len)
     return prefix, name, base.removeprefix(name).removeprefix("_")
 
 
@@ -231,7 +231,7 @@ def evaluate(
 
     Under `mape_skipped` is the number of zero targets that MAPE leaves out, if any.
     """
-    scores = {name: float(_of_known(METRICS[name], prediction, target)) for name in metrics}
+    scores = {name: float(_known_score(METRICS[name], prediction, target)) for name in metrics}
     skipped = int((target == 0).sum())
     if "mape" in metrics and skipped:
         scores["mape_skipped"] = float(skipped)
@@ -251,9 +251,9 @@ def evaluate_normal(
     factor = float(std_factor(*validation))
     mean, std = prediction.double().chunk(2, dim=-1)
     scores = {}
-    for end, distribution in (("", prediction), (RESCALED, torch.cat([mean, factor * std], dim=-1))):
+    for ending, distribution in (("", prediction), (RESCALED, torch.cat([mean, factor * std], dim=-1))):
         for name in (name for name, metric in METRICS.items() if metric.normal):
-            scores["_".join(filter(None, [name, suffix, end]))] = float(METRICS[name].score(distribution, target))
+            scores["_".join(filter(None, [name, suffix, ending]))] = float(METRICS[name].score(distribution, target))
     return scores
 
 
@@ -277,10 +277,10 @@ def _standardised(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
             "prediction must hold a mean and a standard deviation for each target, got shapes "
             f"{tuple(prediction.shape)} and {tuple(target.shape)}"
         )
-    sound = torch.isfinite(prediction).chunk(2, dim=-1)
-    both = sound[0] & sound[1] & (prediction.chunk(2, dim=-1)[1] > 0)
-    whole = both.all(dim=-1, keepdim=True).all(dim=-2, keepdim=True)
-    mean, std = torch.where(whole, prediction.double(), float("nan")).chunk(2, dim=-1)
+    finite = torch.isfinite(prediction).chunk(2, dim=-1)
+    usable = finite[0] & finite[1] & (prediction.chunk(2, dim=-1)[1] > 0)
+    complete = usable.all(dim=-1, keepdim=True).all(dim=-2, keepdim=True)
+    mean, std = torch.where(complete, prediction.double(), float("nan")).chunk(2, dim=-1)
     return (target.double() - mean) / std, std
 
 

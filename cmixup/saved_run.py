@@ -67,12 +67,12 @@ class SavedRun:
         """
         if batch_size is not None:
             check_count("batch_size", batch_size, 1)
-        made = self.preprocessing
-        if check_flag("scaled", scaled) or made is None:
+        preprocessing = self.preprocessing
+        if check_flag("scaled", scaled) or preprocessing is None:
             return self._forward(rows, batch_size)
-        rows = made.as_given(rows)
-        inputs = made.apply(rows, source) if source else made.apply(rows)
-        return made.predictions(rows, self._forward(inputs, batch_size).numpy())
+        rows = preprocessing.as_given(rows)
+        inputs = preprocessing.apply(rows, source) if source else preprocessing.apply(rows)
+        return preprocessing.predictions(rows, self._forward(inputs, batch_size).numpy())
 
     def _forward(self, inputs: Any, batch_size: int | None) -> Tensor:
         if hasattr(inputs, "batch_size"):  # they are read from files
@@ -81,8 +81,8 @@ class SavedRun:
         try:
             x = torch.as_tensor(inputs, dtype=torch.float32)
         except (TypeError, ValueError, RuntimeError):
-            what = f"what run {self.folder} was trained on, or inputs of shape {shape}"
-            raise InputError(f"rows must be {what}, got {type(inputs).__name__}") from None
+            expected = f"what run {self.folder} was trained on, or inputs of shape {shape}"
+            raise InputError(f"rows must be {expected}, got {type(inputs).__name__}") from None
         if tuple(x.shape[1:]) != self.in_shape or not x.ndim:
             raise InputError(f"rows must have shape {shape}, got {tuple(x.shape)}")
         if x.layout != torch.strided or x.is_meta:
@@ -120,35 +120,35 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu", *, trust: b
         folder = Path(folder)
     except TypeError:
         raise InputError(f"folder must be a path, got {format_value(folder)}") from None
-    place = usable_device(device)
+    run_device = usable_device(device)
     if not os.path.isfile(folder / DONE):  # noqa: PTH113, a name that is too long is none
         raise InputError(f"run {folder} is not a finished run's folder: it holds no {DONE}")
     if not (folder / MODEL).is_file():
         raise InputError(f"run {folder} has no {MODEL}: an earlier version made it; train it again with rerun=true")
-    given = _read_json(folder / MODEL)
-    if given.get("tasks"):
+    config = _read_json(folder / MODEL)
+    if config.get("tasks"):
         raise InputError(f"run {folder} was trained on tasks: it predicts from a support, which predict does not take")
     if not (folder / WEIGHTS).is_file():
         raise InputError(f"run {folder} has no {WEIGHTS}: it was trained with weights=false")
-    run, made = _read_model(folder, given, trust=trust), None
+    run, preprocessing = _read_model(folder, config, trust=trust), None
     if (path := folder / PREPROCESSING).is_file():
         reader = READERS[_read_json(path, tuple(READERS))["format"]]
-        made = _imported(reader, path, trust=False).from_json(checked(path).read_bytes(), str(path))
-        if (made.in_shape, len(made.targets)) != (run.in_shape, run.width):
-            raise InputError(f"{path} is of other data than {MODEL}: {format_value(made.targets)}")
+        preprocessing = _import_object(reader, path, trust=False).from_json(checked(path).read_bytes(), str(path))
+        if (preprocessing.in_shape, len(preprocessing.targets)) != (run.in_shape, run.width):
+            raise InputError(f"{path} is of other data than {MODEL}: {format_value(preprocessing.targets)}")
     elif PREPROCESSING in listed_files(folder):  # without it new rows would be taken as scaled ones
         raise InputError(f"run {folder} has no {PREPROCESSING}, which its {DONE} lists: copy the whole folder")
-    return replace(run, model=run.model.to(place).eval(), preprocessing=made)
+    return replace(run, model=run.model.to(run_device).eval(), preprocessing=preprocessing)
 
 
-def _read_model(folder: Path, given: Mapping[str, Any], *, trust: bool) -> SavedRun:
+def _read_model(folder: Path, config: Mapping[str, Any], *, trust: bool) -> SavedRun:
     """Return a run without preprocessing: its model with weights, and mean and standard deviation of scaled labels."""
     try:
-        in_shape, width, model = tuple(given["in_shape"]), given["out_features"], _make_model(given, folder, trust)
-        labels = given.get("label_scaling") or {"mean": [0.0], "std": [1.0]}
-        shift, scale = (torch.tensor([labels[key]], dtype=torch.float32) for key in ("mean", "std"))
+        in_shape, width, model = tuple(config["in_shape"]), config["out_features"], _make_model(config, folder, trust)
+        scaling = config.get("label_scaling") or {"mean": [0.0], "std": [1.0]}
+        shift, scale = (torch.tensor([scaling[key]], dtype=torch.float32) for key in ("mean", "std"))
         if {shift.shape, scale.shape} - {(1, 1), (1, width)}:
-            raise InputError(f"label_scaling must be numbers of every label, got {format_value(labels)}")
+            raise InputError(f"label_scaling must be numbers of every label, got {format_value(scaling)}")
         model.load_state_dict(read_tensors(checked(folder / WEIGHTS)))
         if not all(bool(value.isfinite().all()) for value in (shift, scale, *model.state_dict().values())):
             raise InputError(f"run {folder}: {WEIGHTS} or {MODEL} holds numbers that are not finite")
@@ -162,53 +162,53 @@ def _read_model(folder: Path, given: Mapping[str, Any], *, trust: bool) -> Saved
     return SavedRun(folder, model, in_shape, None, shift, scale, width)
 
 
-def _make_model(given: Mapping[str, Any], folder: Path, trust: bool) -> nn.Module:
-    options = {key: value for key, value in given["model"].items() if key not in ("_target_", "name")}
-    function = _imported(given["model"]["_target_"], folder / MODEL, trust=trust)
-    kind = function if inspect.isclass(function) else typing.get_type_hints(function).get("return")
-    if not (inspect.isclass(kind) and issubclass(kind, nn.Module)):  # before anything is called
-        raise InputError(f"{folder / MODEL} must name a model, got {given['model']['_target_']!r}")
+def _make_model(config: Mapping[str, Any], folder: Path, trust: bool) -> nn.Module:
+    options = {key: value for key, value in config["model"].items() if key not in ("_target_", "name")}
+    function = _import_object(config["model"]["_target_"], folder / MODEL, trust=trust)
+    model_class = function if inspect.isclass(function) else typing.get_type_hints(function).get("return")
+    if not (inspect.isclass(model_class) and issubclass(model_class, nn.Module)):  # before anything is called
+        raise InputError(f"{folder / MODEL} must name a model, got {config['model']['_target_']!r}")
     with torch_seed(0):  # its first weights are drawn, and replaced
-        model = function(tuple(given["in_shape"]), given["out_features"] * given.get("outputs", 1), **options)
+        model = function(tuple(config["in_shape"]), config["out_features"] * config.get("outputs", 1), **options)
     assert isinstance(model, nn.Module)
     return model
 
 
-def _imported(name: str, source: Path, *, trust: bool) -> Any:
+def _import_object(name: str, source: Path, *, trust: bool) -> Any:
     """Return the class or function of this name; `source` is the file that names it."""
     module, _, attribute = name.rpartition(".")
     package = name.partition(".")[0]
     if not trust and package not in KNOWN:
-        what = f"{source} names {name[:MAX_TEXT]}, which is no class of this project"
-        raise InputError(f"{what}: trust=True imports it, and runs its code")
+        problem = f"{source} names {name[:MAX_TEXT]}, which is no class of this project"
+        raise InputError(f"{problem}: trust=True imports it, and runs its code")
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError, SystemExit) as error:
         advice = "load the run in a checkout of cmixup, or with one on PYTHONPATH; the wheel holds the library alone"
-        if (other := getattr(sys.modules.get(package), "__file__", None)) and package in KNOWN[1:]:
-            advice += f"; here {package} is {other}, which must be that of the checkout"
-        what = f"{source} names {name[:MAX_TEXT]}, which cannot be imported here ({str(error)[:MAX_TEXT]})"
-        raise InputError(f"{what}: {advice}") from None
+        if (package_file := getattr(sys.modules.get(package), "__file__", None)) and package in KNOWN[1:]:
+            advice += f"; here {package} is {package_file}, which must be that of the checkout"
+        problem = f"{source} names {name[:MAX_TEXT]}, which cannot be imported here ({str(error)[:MAX_TEXT]})"
+        raise InputError(f"{problem}: {advice}") from None
 
 
 def _read_json(path: Path, formats: tuple[str, ...] = (MODEL_FORMAT,)) -> dict[str, Any]:
     text = checked(path).read_bytes()
     try:
-        given = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):  # also of bytes that are no text
-        given = None
-    if not isinstance(given, dict) or given.get("format") not in formats:
+        content = None
+    if not isinstance(content, dict) or content.get("format") not in formats:
         raise InputError(f"{path} does not hold what a run keeps there ({', '.join(formats)})")
-    return given
+    return content
 
 
 def usable_device(device: Any) -> torch.device:
     """Return a device that can hold a model, or raise `InputError`."""
     try:
-        place = torch.device(device)
-        torch.empty(0, device=place)
-        if place.type != "meta":
-            return place
+        candidate = torch.device(device)
+        torch.empty(0, device=candidate)
+        if candidate.type != "meta":
+            return candidate
     except (RuntimeError, TypeError, AssertionError, NotImplementedError, ValueError):
         pass
     raise InputError(f"device must be one that this machine has, such as cpu or cuda:0, got {format_value(device)}")

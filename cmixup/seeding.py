@@ -72,10 +72,10 @@ class StepRandom:
 
     def normal(self, like: Tensor) -> Tensor:
         """Return standard normal numbers of the shape and dtype of `like`, `(B, ...)`, or `(E, B, ...)` for E runs."""
-        how: dict[str, Any] = {"dtype": like.dtype, "device": like.device}
+        options: dict[str, Any] = {"dtype": like.dtype, "device": like.device}
         if len(self._generators) == 1:
-            return torch.randn(like.shape, generator=self._generators[0], **how)
-        return torch.stack([torch.randn(like.shape[1:], generator=one, **how) for one in self._generators])
+            return torch.randn(like.shape, generator=self._generators[0], **options)
+        return torch.stack([torch.randn(like.shape[1:], generator=rng, **options) for rng in self._generators])
 
 
 _ATEN = torch.ops.aten
@@ -114,7 +114,7 @@ class Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the states of the generators that were drawn from, by the type of their device."""
-        return self._state | {of.type: generator.get_state() for of, generator in self._generators.items()}
+        return self._state | {device.type: generator.get_state() for device, generator in self._generators.items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Go on from these states; on a type of device that has none the draws begin."""
@@ -151,8 +151,8 @@ class Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if (fill := FILLS.get(func.overloadpacket)) is not None:  # below PyTorch 2.11 it takes no generator
             like, *limits = args
             return fill(torch.empty_like(like, **kwargs), *map(int, limits), generator=self.generator(device))
-        given = {"generator": self.generator(device)} if _takes_generator(func.overloadpacket) else {}
-        return func.overloadpacket(*args, **kwargs, **given)
+        generator = {"generator": self.generator(device)} if _takes_generator(func.overloadpacket) else {}
+        return func.overloadpacket(*args, **kwargs, **generator)
 
 
 @functools.cache
@@ -183,9 +183,9 @@ def dropout(x: Tensor, p: float, training: bool) -> Tensor:
 
 def has_dropout(module: nn.Module) -> bool:
     """Return whether a module is one of PyTorch's that draw in training, by itself and not by those inside it."""
-    random = (nn.modules.dropout._DropoutNd, nn.RReLU, nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)  # noqa: SLF001
-    share = getattr(module, "dropout", 0) if isinstance(module, nn.RNNBase | nn.MultiheadAttention) else 0
-    return isinstance(module, random) or share > 0
+    drawing_classes = (nn.modules.dropout._DropoutNd, nn.RReLU, nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)  # noqa: SLF001
+    rate = getattr(module, "dropout", 0) if isinstance(module, nn.RNNBase | nn.MultiheadAttention) else 0
+    return isinstance(module, drawing_classes) or rate > 0
 
 
 def may_draw(model: nn.Module) -> bool:
@@ -194,10 +194,10 @@ def may_draw(model: nn.Module) -> bool:
     PyTorch's modules with dropout do. A class of others may, unless it says `draws = False`, as those do here that have
     no dropout or that of this file.
     """
-    kind = type(model)
-    if "draws" in vars(kind):  # an inherited value need not hold for its own code
-        return bool(vars(kind)["draws"])
-    foreign = not kind.__module__.startswith(("torch.nn.", "torch._dynamo.", "cmixup."))
+    model_class = type(model)
+    if "draws" in vars(model_class):  # an inherited value need not hold for its own code
+        return bool(vars(model_class)["draws"])
+    foreign = not model_class.__module__.startswith(("torch.nn.", "torch._dynamo.", "cmixup."))
     return foreign or has_dropout(model) or any(map(may_draw, model.children()))
 
 

@@ -26,7 +26,7 @@ def map_leaves(
     if isinstance(first, Tensor):  # first, as every step asks
         return function(path, first, *others)
 
-    def inside(key: Any, *values: Any) -> Any:
+    def map_entry(key: Any, *values: Any) -> Any:
         if keep and (key in keep or (*place, key) in keep):
             return values[0]
         return map_leaves(function, f"{path}[{key!r}]", *values, keep=keep, place=(*place, key))
@@ -35,12 +35,12 @@ def map_leaves(
         for other in others:
             if not isinstance(other, Mapping) or other.keys() != first.keys():
                 raise InputError(f"{path} must have the same keys on both sides, got {_form(first)} and {_form(other)}")
-        return _like(first, {key: inside(key, *(tree[key] for tree in (first, *others))) for key in first})
+        return _like(first, {key: map_entry(key, *(tree[key] for tree in (first, *others))) for key in first})
     if isinstance(first, (tuple, list)) and not isinstance(first, PackedSequence):
         for other in others:
             if not isinstance(other, (tuple, list)) or len(other) != len(first):
                 raise InputError(f"{path} must be as long on both sides, got {_form(first)} and {_form(other)}")
-        mapped = [inside(n, *values) for n, values in enumerate(zip(first, *others, strict=True))]
+        mapped = [map_entry(n, *values) for n, values in enumerate(zip(first, *others, strict=True))]
         return type(first)(*mapped) if hasattr(first, "_fields") else type(first)(mapped)
     return function(path, first, *others)
 
@@ -64,8 +64,8 @@ def unbind(tree: Any, rows: Sequence[Any], *, keep: tuple[Entry, ...] = (), plac
 
     def column(key: Any) -> list[Any]:
         values = [row[key] for row in rows]
-        kept = key in keep or (*place, key) in keep
-        return values if kept else unbind(tree[key], values, keep=keep, place=(*place, key))
+        is_kept = key in keep or (*place, key) in keep
+        return values if is_kept else unbind(tree[key], values, keep=keep, place=(*place, key))
 
     if isinstance(first, Mapping):
         table = zip(*map(column, first), strict=True)

@@ -82,8 +82,8 @@ class CMixup(nn.Module):
         labels_getter: LabelsGetter = "default", keep: tuple[Entry, ...] = (), return_mix: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
-        given = self._given_bandwidth = parse_bandwidth(bandwidth)
-        self.bandwidth = given if isinstance(given, float) else None
+        parsed = self._given_bandwidth = parse_bandwidth(bandwidth)
+        self.bandwidth = parsed if isinstance(parsed, float) else None
         self.lam = Beta(alpha, lam_per)
         if not (space is None or callable(space)):
             raise InputError(f"space must be a function of the labels, got {format_value(space)}")
@@ -95,12 +95,12 @@ class CMixup(nn.Module):
         self._seen: np.ndarray | None = None
         self._fitted_to = 0
         self._outputs: int | None = None
-        self._looks = self.bandwidth is None and labels is None
-        self._state_bytes = STATE_BYTES + LABEL_BYTES * self._looks
+        self._collects_labels = self.bandwidth is None and labels is None
+        self._state_bytes = STATE_BYTES + LABEL_BYTES * self._collects_labels
         if labels is not None:
-            known = as_labels("labels", labels, gaps=True).astype(np.float64)
-            check_common("labels", known)
-            self._fit(known.reshape(len(known), -1))
+            values = as_labels("labels", labels, gaps=True).astype(np.float64)
+            check_common("labels", values)
+            self._fit(values.reshape(len(values), -1))
 
     def forward(self, *batch: Any) -> Any:
         """Return the batch with every row mixed with its partner, in the form in which it came.
@@ -145,8 +145,8 @@ class CMixup(nn.Module):
         if self._outputs not in (None, values.shape[1]):
             raise InputError(f"labels must have {self._outputs} outputs as before, got {values.shape[1]}")
         self._outputs = values.shape[1]
-        if self._looks:
-            self._look_at(values)
+        if self._collects_labels:
+            self._collect(values)
         assert self.bandwidth is not None
         partner = draw_within(self._compared(values), self.bandwidth, self._streams["partners"])
         self._warning.check(np.arange(len(partner)), partner, self.bandwidth, len(partner))
@@ -184,7 +184,7 @@ class CMixup(nn.Module):
                 warnings.warn("the state of a CMixup was averaged or damaged, and is not gone on from", stacklevel=2)
                 return
             raise InputError(f"state must be that of a CMixup, got {format_value(state)}") from None
-        if self._looks:
+        if self._collects_labels:
             self.bandwidth, self._seen, self._fitted_to, self._outputs = None, None, 0, None
             if len(seen):
                 self._fit(seen[:fitted_to])
@@ -200,7 +200,7 @@ class CMixup(nn.Module):
         """Return the options, for printing."""
         return f"bandwidth={self._given_bandwidth}, lam={self.lam}"
 
-    def _look_at(self, values: np.ndarray) -> None:
+    def _collect(self, values: np.ndarray) -> None:
         """Add labels `(B, d)` to those that the bandwidth is found from, and find it again if these have doubled."""
         if (ranks := self._streams.place[1]) > 1:
             raise InputError(
@@ -214,10 +214,10 @@ class CMixup(nn.Module):
 
     def _fit(self, values: np.ndarray) -> None:
         """Find the bandwidth from labels `(N, d)`."""
-        given = self._given_bandwidth
-        if isinstance(given, tuple) and given[0] == "fraction":
-            given = ("fraction", min(1.0, max(given[1], 2 / len(values))))
-        self.bandwidth = resolve_bandwidth(self._compared(values), given)
+        bandwidth = self._given_bandwidth
+        if isinstance(bandwidth, tuple) and bandwidth[0] == "fraction":
+            bandwidth = ("fraction", min(1.0, max(bandwidth[1], 2 / len(values))))
+        self.bandwidth = resolve_bandwidth(self._compared(values), bandwidth)
         self._fitted_to, self._outputs = values.shape
 
     def _compared(self, values: np.ndarray) -> np.ndarray:

@@ -52,22 +52,22 @@ def mixing_at(
         raise InputError(f"model must be a torch.nn.Module, got {type(model).__name__}")
     if not callable(getattr(mixing, "draw", None)):
         raise InputError(f"mixing must be a CMixup, got {type(mixing).__name__}")
-    module = _find(model, layer)
+    module = _find_layer(model, layer)
     if not (mixing.training and model.training):
         yield _block_value(mixing, labels, mask, no_mix(labels) if mixing.return_mix else None)
         return
     mixed = mixing.draw(labels)
     mixed_labels = mix_rows(labels, labels, mixed, path="labels")
-    mixed_mask = None if mask is None else _either(mask, mixed)
+    mixed_mask = None if mask is None else _union_mask(mask, mixed)
     hooks = _Hooks("the input" if layer is None else f"layer {format_value(layer)}", mixed, mixing.keep, mask)
     for leaf, new in zip(leaves((labels, mask)), leaves((mixed_labels, mixed_mask)), strict=True):
-        hooks.done |= {id(leaf): new, id(new): new}
-    with ExitStack() as registered:
+        hooks.swaps |= {id(leaf): new, id(new): new}
+    with ExitStack() as handles:
         if layer is None:
-            registered.enter_context(module.register_forward_pre_hook(hooks.mix_input, with_kwargs=True))
+            handles.enter_context(module.register_forward_pre_hook(hooks.mix_input, with_kwargs=True))
         else:
-            registered.enter_context(module.register_forward_hook(hooks.mix_output))
-            registered.enter_context(model.register_forward_pre_hook(hooks.hand_over, with_kwargs=True))
+            handles.enter_context(module.register_forward_hook(hooks.mix_output))
+            handles.enter_context(model.register_forward_pre_hook(hooks.hand_over, with_kwargs=True))
         yield _block_value(mixing, mixed_labels, mixed_mask, mixed)
     if hooks.runs == 0:
         raise InputError(f"{hooks.name} must run once in the block of mixing_at, got no run: nothing was mixed")
@@ -81,7 +81,7 @@ class _Hooks:
     mixed: Mix
     keep: tuple[Entry, ...]
     mask: Tensor | None
-    done: dict[int, Any] = field(default_factory=dict)
+    swaps: dict[int, Any] = field(default_factory=dict)
     runs: int = 0
 
     def mix_output(self, module: nn.Module, _: Any, output: Any) -> Any:
@@ -90,19 +90,19 @@ class _Hooks:
         name = f"output of {self.name}"
         recurrent = isinstance(module, nn.RNNBase) and module.batch_first  # but its last states are (layers, B, H)
 
-        def of_leaf(path: str, leaf: Any) -> Any:
+        def mix_leaf(path: str, leaf: Any) -> Any:
             refuse_packed(path, leaf)
             if recurrent and path.startswith(f"{name}[1]"):
                 return with_partners(path, leaf.transpose(0, 1), self.mixed).transpose(0, 1).contiguous()
             return with_partners(path, leaf, self.mixed) if isinstance(leaf, Tensor) else leaf
 
-        return map_leaves(of_leaf, name, output)
+        return map_leaves(mix_leaf, name, output)
 
     def mix_input(self, _: nn.Module, args: Any, kwargs: Any) -> Any:
         """Mix the input of the model."""
         self._count()
-        given = {**dict(enumerate(args)), **kwargs}  # places in `keep` are those of the arguments
-        mixed = mix_rows(given, (), self.mixed, keep=self.keep, path="input", done=self.done)
+        inputs = {**dict(enumerate(args)), **kwargs}  # places in `keep` are those of the arguments
+        mixed = mix_rows(inputs, (), self.mixed, keep=self.keep, path="input", swaps=self.swaps)
         return tuple(mixed.pop(place) for place in range(len(args))), mixed
 
     def hand_over(self, _: nn.Module, args: Any, kwargs: Any) -> Any:
@@ -111,7 +111,7 @@ class _Hooks:
             key: value for key, value in kwargs.items()
             if value is self.mask or key == "y" or "label" in key or "target" in key
         }  # fmt: skip
-        return args, {**kwargs, **map_leaves(lambda _, leaf: self.done.get(id(leaf), leaf), "input", labels_and_mask)}
+        return args, {**kwargs, **map_leaves(lambda _, leaf: self.swaps.get(id(leaf), leaf), "input", labels_and_mask)}
 
     def _count(self) -> None:
         self.runs += 1
@@ -132,18 +132,18 @@ def _block_value(mixing: CMixup, labels: Any, mask: Tensor | None, mixed: Mix | 
     return tuple(entries) if len(entries) > 1 else labels
 
 
-def _either(mask: Tensor, mixed: Mix) -> Tensor:
+def _union_mask(mask: Tensor, mixed: Mix) -> Tensor:
     """Return a mask `(B, ...)` in which a position is used where the row or its partner uses it."""
     n = len(mixed.partner)
     form = not_dense(mask) if isinstance(mask, Tensor) else format_value(mask)
     if form or mask.ndim == 0 or len(mask) != n:
-        got = form or f"shape {tuple(mask.shape)}"
-        raise InputError(f"mask must be a tensor of {n} rows as the labels, got {got}")
-    alone = (mixed.lam == 1).to(mask.device).reshape(-1, *[1] * (mask.ndim - 1))
-    return torch.where(alone, mask, torch.maximum(mask, mask[mixed.partner.to(mask.device)]))
+        actual = form or f"shape {tuple(mask.shape)}"
+        raise InputError(f"mask must be a tensor of {n} rows as the labels, got {actual}")
+    unmixed = (mixed.lam == 1).to(mask.device).reshape(-1, *[1] * (mask.ndim - 1))
+    return torch.where(unmixed, mask, torch.maximum(mask, mask[mixed.partner.to(mask.device)]))
 
 
-def _find(model: nn.Module, layer: str | None) -> nn.Module:
+def _find_layer(model: nn.Module, layer: str | None) -> nn.Module:
     """Return the layer, or raise `InputError` if there is none or a compiled module holds it."""
     if layer is not None and not (isinstance(layer, str) and layer):
         raise InputError(f"layer must be the name of a module, or None for the input, got {format_value(layer)}")
@@ -154,8 +154,8 @@ def _find(model: nn.Module, layer: str | None) -> nn.Module:
         holders.append(module)
         module = dict(_unwrapped(module).named_children()).get(name)  # type: ignore[assignment]
         if module is None:
-            near = nearest(str(layer), [name for name, _ in _unwrapped(model).named_modules() if name])
-            raise InputError(f"layer must be a module of {type(model).__name__}, got {format_value(layer)}{near}")
+            suggestion = nearest(str(layer), [name for name, _ in _unwrapped(model).named_modules() if name])
+            raise InputError(f"layer must be a module of {type(model).__name__}, got {format_value(layer)}{suggestion}")
     wrapped = any(_unwrapped(holder) is not holder for holder in holders)
     # `nn.Module.compile` sets it: the module's call is compiled.
     if wrapped or any(getattr(part, "_compiled_call_impl", None) is not None for part in (*holders, module)):

@@ -44,9 +44,9 @@ def find_labels(batch: Any, getter: LabelsGetter, keep: tuple[Entry, ...] = ()) 
             f"among the keys {format_value(list(batch))}"
         )
     if getter == "default" and isinstance(batch, (tuple, list)):
-        mixed = [entry for place, entry in enumerate(batch) if len(batch) == 2 or (place,) not in keep]
-        if len(mixed) == 2:
-            return mixed[1]
+        candidates = [entry for place, entry in enumerate(batch) if len(batch) == 2 or (place,) not in keep]
+        if len(candidates) == 2:
+            return candidates[1]
     size = f" of {len(batch)}" if isinstance(batch, (tuple, list)) else ""
     raise InputError(
         "labels_getter must be given for a batch that is neither (inputs, labels), beside entries named in keep, as in "
@@ -59,8 +59,8 @@ def check_entries(getter: LabelsGetter, keep: Any) -> tuple[LabelsGetter, tuple[
     """Return both arguments, checked; a number in `keep` is a place in the batch itself."""
     if not (isinstance(getter, str) or callable(getter)):
         raise InputError(f"labels_getter must be a key or a function, got {format_value(getter)}")
-    several = isinstance(keep, (tuple, list, set, frozenset))
-    places: tuple[Any, ...] = tuple((key,) if type(key) is int else key for key in keep) if several else (None,)
+    is_collection = isinstance(keep, (tuple, list, set, frozenset))
+    places: tuple[Any, ...] = tuple((key,) if type(key) is int else key for key in keep) if is_collection else (None,)
     if not all(
         isinstance(key, str) or (isinstance(key, tuple) and key and all(isinstance(k, (str, int)) for k in key))
         for key in places
@@ -73,10 +73,10 @@ def check_entries(getter: LabelsGetter, keep: Any) -> tuple[LabelsGetter, tuple[
 
 def _check_kept(keep: tuple[Entry, ...], tree: Any) -> None:
     """Raise `InputError` if a name of `keep` is no entry of a tree."""
-    there = entries(tree) if keep else set()
+    names = entries(tree) if keep else set()
     for key in keep:
-        if key not in there:
-            known = sorted(str(k) for k in there if isinstance(k, str) == isinstance(key, str))
+        if key not in names:
+            known = sorted(str(k) for k in names if isinstance(k, str) == isinstance(key, str))
             raise InputError(f"keep must name entries of the batch, got {key!r}{nearest(str(key), known)}")
 
 
@@ -86,9 +86,9 @@ def label_matrix(labels: Any) -> np.ndarray:
 
     def add(path: str, leaf: Any) -> None:
         refuse_packed(path, leaf)
-        what = not_dense(leaf) if isinstance(leaf, Tensor) else type(leaf).__name__
-        if what or leaf.is_complex():
-            raise InputError(f"{path} must be a dense tensor of real numbers with values, got {what or leaf.dtype}")
+        problem = not_dense(leaf) if isinstance(leaf, Tensor) else type(leaf).__name__
+        if problem or leaf.is_complex():
+            raise InputError(f"{path} must be a dense tensor of real numbers with values, got {problem or leaf.dtype}")
         if torch._C._functorch.is_batchedtensor(leaf):  # noqa: SLF001 - the only way to ask
             raise InputError(f"{path} are inside torch.func.vmap: mix before it, and map over what is mixed")
         if leaf.ndim == 0 or leaf.numel() == 0:
@@ -122,28 +122,28 @@ def collated(rows: list[Any]) -> Any:
         ) from None
 
 
-def refuse_packed(where: str, leaf: Any) -> None:
+def refuse_packed(path: str, leaf: Any) -> None:
     """Raise `InputError` for a packed sequence, whose rows lie step by step."""
     if isinstance(leaf, PackedSequence):
         raise InputError(
-            f"{where} must be padded to be mixed (torch.nn.utils.rnn.pad_packed_sequence with batch_first=True, and "
+            f"{path} must be padded to be mixed (torch.nn.utils.rnn.pad_packed_sequence with batch_first=True, and "
             "pack what is mixed), got a PackedSequence"
         )
 
 
-def with_partners(where: str, values: Any, mixed: Mix, rows: int | None = None) -> Tensor:
+def with_partners(path: str, values: Any, mixed: Mix, rows: int | None = None) -> Tensor:
     """Return the first B rows of a tensor of `rows`, by default B, mixed with their partners."""
-    values, (partner, lam) = check_floating(where, values), mixed
-    wanted = partner.shape[0] if rows is None else rows
-    if values.ndim == 0 or values.shape[0] != wanted:
-        raise InputError(f"{where} must have {wanted} rows as the labels, got shape {tuple(values.shape)}")
-    own = values if rows is None else values[: len(partner)]
-    return interpolate(own, values[partner.to(values.device)], lam.to(values.device))
+    values, (partner, lam) = check_floating(path, values), mixed
+    n_rows = partner.shape[0] if rows is None else rows
+    if values.ndim == 0 or values.shape[0] != n_rows:
+        raise InputError(f"{path} must have {n_rows} rows as the labels, got shape {tuple(values.shape)}")
+    anchors = values if rows is None else values[: len(partner)]
+    return interpolate(anchors, values[partner.to(values.device)], lam.to(values.device))
 
 
 def mix_rows(
     batch: Any, labels: Any, mixed: Mix, *, keep: tuple[Entry, ...] = (), path: str = "batch",
-    done: Mapping[int, Any] | None = None, rows: int | None = None,
+    swaps: Mapping[int, Any] | None = None, rows: int | None = None,
 ) -> Any:  # fmt: skip
     """Return a batch in which every row is mixed with its partner, inputs and labels alike.
 
@@ -151,36 +151,36 @@ def mix_rows(
         batch: tensors `(B, ...)` in tuples, lists and dictionaries; inputs of a floating dtype, None stays None.
         labels: those of its leaves that are labels. Whole numbers and booleans among them become
             `torch.get_default_dtype()`, as in a true division.
-        done: replacements of leaves that are mixed already, by their `id`.
+        swaps: what stands for leaves that are mixed already, by their `id`.
         rows: see `with_partners`.
     """
     _check_kept(keep, batch)
     label_ids = {id(leaf) for leaf in leaves(labels)}
-    met = set()
+    mixed_ids = set()
 
-    def of_leaf(where: str, leaf: Any) -> Any:
+    def mix_leaf(leaf_path: str, leaf: Any) -> Any:
         if leaf is None:
             return None
-        refuse_packed(where, leaf)
-        if done and id(leaf) in done:
-            return done[id(leaf)]
+        refuse_packed(leaf_path, leaf)
+        if swaps and id(leaf) in swaps:
+            return swaps[id(leaf)]
         if isinstance(leaf, Tensor) and id(leaf) in label_ids:
-            met.add(id(leaf))
+            mixed_ids.add(id(leaf))
             if not (leaf.is_floating_point() or leaf.is_complex()):
                 leaf = leaf.to(torch.get_default_dtype())
         elif not isinstance(leaf, Tensor):
             raise InputError(
-                f"{where} must be a tensor to be mixed, or named in keep, as in keep=(2,) or ((0, 1),), "
+                f"{leaf_path} must be a tensor to be mixed, or named in keep, as in keep=(2,) or ((0, 1),), "
                 f"got {format_value(leaf)}"
             )
         elif not leaf.is_floating_point():
             raise InputError(
-                f"{where} must be of a floating dtype to be mixed (convert it with .float(), mix a hidden layer by "
+                f"{leaf_path} must be of a floating dtype to be mixed (convert it with .float(), mix a hidden layer by "
                 f"mixing_at, or name its key or its place in keep, as in keep=(2,) or ((0, 1),)), got {leaf.dtype}"
             )
-        return with_partners(where, leaf, mixed, rows)
+        return with_partners(leaf_path, leaf, mixed, rows)
 
-    result = map_leaves(of_leaf, path, batch, keep=keep)
-    if met != label_ids:
+    result = map_leaves(mix_leaf, path, batch, keep=keep)
+    if mixed_ids != label_ids:
         raise InputError("labels_getter must return tensors that are in the batch itself, got others")
     return result

@@ -77,14 +77,14 @@ class PairDataset(Dataset[Any]):
         """Return the mixed rows of a batch, as `DataLoader` asks for them."""
         if not indices:
             return []
-        rows, partners, lam = self._drawn(indices)
-        n, (both, read) = len(rows), self._read(rows, partners)
+        rows, partners, lam = self._draw_pairs(indices)
+        n, (stacked, samples) = len(rows), self._read(rows, partners)
         second_half = Mix(torch.arange(n) + n, torch.tensor(lam))
-        labels = find_labels(both, self.labels_getter, self.keep)
-        mixed = mix_rows(both, labels, second_half, keep=self.keep, path="row", rows=2 * n)
-        return unbind(mixed, read[:n], keep=self.keep)
+        labels = find_labels(stacked, self.labels_getter, self.keep)
+        mixed = mix_rows(stacked, labels, second_half, keep=self.keep, path="row", rows=2 * n)
+        return unbind(mixed, samples[:n], keep=self.keep)
 
-    def _drawn(self, indices: Sequence[int | Pair]) -> tuple[list[int], list[int], list[float]]:
+    def _draw_pairs(self, indices: Sequence[int | Pair]) -> tuple[list[int], list[int], list[float]]:
         """Return rows, partners and lambdas of a batch: those of its `Pair`s, or drawn now."""
         if set(map(type, indices)) == {Pair}:
             return tuple(map(list, zip(*indices, strict=True)))  # type: ignore[return-value]
@@ -95,14 +95,14 @@ class PairDataset(Dataset[Any]):
     def _read(self, rows: list[int], partners: list[int]) -> tuple[Any, list[Any]]:
         """Return rows and then partners put together, and each as it was read."""
         if type(self.dataset).__getitem__ is TensorDataset.__getitem__:  # tensors give a batch without reading rows
-            both = torch.tensor([*rows, *partners])
-            batch = [tensor[both] for tensor in self.dataset.tensors]
+            index = torch.tensor([*rows, *partners])
+            batch = [tensor[index] for tensor in self.dataset.tensors]
             return batch, list(zip(*batch, strict=True)) if self.keep else [tuple(batch)]
         order = [*rows, *partners]
         order[::2], order[1::2] = rows, partners  # a dataset that draws reads its rows pair by pair
-        read = getattr(self.dataset, "__getitems__", lambda all_of_them: [self.dataset[k] for k in all_of_them])(order)
-        read = [*read[::2], *read[1::2]]
-        return collated(read), read
+        samples = getattr(self.dataset, "__getitems__", lambda indices: [self.dataset[k] for k in indices])(order)
+        samples = [*samples[::2], *samples[1::2]]
+        return collated(samples), samples
 
 
 class PairBatchSampler(Sampler[list[Pair]]):
@@ -130,9 +130,9 @@ class PairBatchSampler(Sampler[list[Pair]]):
     ) -> None:  # fmt: skip
         if not isinstance(pairs, PairDataset):
             raise InputError(f"pairs must be a PairDataset, got {type(pairs).__name__}")
-        here, all_of_them = distributed_place()
-        self.world = check_count("world", all_of_them if world is None else world, 1)
-        self.rank = check_count("rank", here if rank is None else rank)
+        this_rank, n_ranks = distributed_place()
+        self.world = check_count("world", n_ranks if world is None else world, 1)
+        self.rank = check_count("rank", this_rank if rank is None else rank)
         if self.rank >= self.world:
             raise InputError(f"rank must be below world={self.world}, got {self.rank}")
         if self.world > 1 and seed is None:
@@ -188,8 +188,8 @@ class PairBatchSampler(Sampler[list[Pair]]):
         order = stream("order", self.seed, epoch).permutation(n) if self.shuffle else np.arange(n)
         partners = self.pairs.sampler.draw(order, stream("partners", self.seed, epoch))
         lam = self.pairs.lam.draw(np.array([len(order)]), stream("lam", self.seed, epoch))
-        mine = np.resize(np.arange(n), self._rows * self.world)[self.rank :: self.world]
-        order, partners, lam = order[mine], partners[mine], lam[mine]
+        rank_rows = np.resize(np.arange(n), self._rows * self.world)[self.rank :: self.world]
+        order, partners, lam = order[rank_rows], partners[rank_rows], lam[rank_rows]
         for number in range(first, len(self)):
             self._place = (epoch, number + 1)
             part = slice(number * self.batch_size, (number + 1) * self.batch_size)

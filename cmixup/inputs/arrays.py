@@ -43,9 +43,9 @@ class ArrayRows:
 
     def __getitem__(self, index: Tensor) -> Tensor:
         """Return the rows `index: (B,)` int64 as `(B, ...)` float32."""
-        rows, back = np.unique(self.rows[index.numpy()], return_inverse=True)  # files of HDF5 are read in order
-        wide = not np.can_cast(self.array.dtype, np.float32)  # 1e9 + 1 is none, but may be once the mean is taken off
-        values = np.asarray(self.array[rows], np.float64 if wide else np.float32)[back]
+        rows, inverse = np.unique(self.rows[index.numpy()], return_inverse=True)  # files of HDF5 are read in order
+        double = not np.can_cast(self.array.dtype, np.float32)  # 1e9 + 1 is none, but may be once the mean is taken off
+        values = np.asarray(self.array[rows], np.float64 if double else np.float32)[inverse]
         return torch.from_numpy(values).sub_(self.mean).div_(self.std).float()
 
 
@@ -72,14 +72,14 @@ class ArrayPreprocessing(Preprocessing):
                 return (new.float() if new.dtype == torch.bfloat16 else new).numpy()
             if isinstance(new, np.ma.MaskedArray):
                 new = np.ma.filled(new.astype(np.float64), np.nan)  # which is refused
-            as_it_is = hasattr(new, "shape") and hasattr(new, "__array__") and not hasattr(new, "iloc")  # or in a file
-            given = new if as_it_is else np.asarray(new)
+            is_array = hasattr(new, "shape") and hasattr(new, "__array__") and not hasattr(new, "iloc")  # or in a file
+            array = new if is_array else np.asarray(new)
         except (TypeError, ValueError, RuntimeError):
-            given = None
-        if given is None or np.dtype(given.dtype).kind not in "biuf":
+            array = None
+        if array is None or np.dtype(array.dtype).kind not in "biuf":
             expected = ", ".join(["N", *map(str, self.in_shape)])
             raise InputError(f"rows must be an array or lists of numbers ({expected}), got {type(new).__name__}")
-        return given
+        return array
 
     def apply(self, new: Any, source: str = "arrays") -> ArrayRows:
         """Return the rows of an array `(N, *in_shape)` of finite numbers."""
@@ -88,11 +88,11 @@ class ArrayPreprocessing(Preprocessing):
             expected = ", ".join(["N", *map(str, self.in_shape)])
             raise InputError(f"{source}: x must have shape ({expected}), got {format_value(tuple(array.shape))}")
         constant = np.flatnonzero(np.array(self.std) >= VANISH)
-        found = np.zeros(len(constant), dtype=bool)
+        has_new = np.zeros(len(constant), dtype=bool)
         for _, block in chunks(array, f"{source}: x"):
             columns = block.reshape(-1, len(self.std))[:, constant]
-            found |= is_new(columns, np.array(self.mean)[constant])
-        warn_of_new([f"column {k + 1} of x" if len(self.std) > 1 else "x" for k in constant[found]], source)
+            has_new |= is_new(columns, np.array(self.mean)[constant])
+        warn_of_new([f"column {k + 1} of x" if len(self.std) > 1 else "x" for k in constant[has_new]], source)
         return self.rows(array, np.arange(len(array)))
 
     def rows(self, array: Any, rows: np.ndarray) -> ArrayRows:

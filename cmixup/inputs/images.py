@@ -34,18 +34,18 @@ def list_images(folder: Path) -> list[Path]:
     """Return the images below a folder, one at least, sorted; hidden files are none."""
     if not folder.is_dir():
         raise InputError(f"images must be a folder, got {folder}{'' if folder.exists() else ': no such folder'}")
-    found = [path for path in _below(folder) if path.suffix.lower() in SUFFIXES and path.name[0] != "."]
-    if not found:
+    paths = [file for file in _walk_files(folder) if file.suffix.lower() in SUFFIXES and file.name[0] != "."]
+    if not paths:
         raise InputError(f"images {folder} holds none ({', '.join(SUFFIXES)})")
-    return sorted(found)
+    return sorted(paths)
 
 
-def _below(folder: Path) -> Iterator[Path]:
+def _walk_files(folder: Path) -> Iterator[Path]:
     """Yield the files below a folder, and below links to others, but for those that lead back."""
-    for here, folders, names in os.walk(folder, followlinks=True):
-        up = Path(here).resolve()
-        folders[:] = [name for name in folders if not up.is_relative_to((Path(here) / name).resolve())]
-        yield from (Path(here) / name for name in names)
+    for parent, folders, names in os.walk(folder, followlinks=True):
+        resolved = Path(parent).resolve()
+        folders[:] = [name for name in folders if not resolved.is_relative_to((Path(parent) / name).resolve())]
+        yield from (Path(parent) / name for name in names)
 
 
 def read_image(path: Path, size: int, *, deep: bool = False) -> np.ndarray:
@@ -56,24 +56,24 @@ def read_image(path: Path, size: int, *, deep: bool = False) -> np.ndarray:
     """
     from PIL import Image, ImageOps
 
-    how: dict[str, Any] = {"size": (size, size), "method": Image.Resampling.BILINEAR}
+    fit_options: dict[str, Any] = {"size": (size, size), "method": Image.Resampling.BILINEAR}
     try:
         with Image.open(io.BytesIO(path.read_bytes())) as image:
             image.draft(None, (2 * size, 2 * size))  # JPEG is decoded at half the size or less where that is enough
-            turned = ImageOps.exif_transpose(image)
-            if turned.mode in DEEP_MODES:
-                grey = np.asarray(turned)
+            upright = ImageOps.exif_transpose(image)
+            if upright.mode in DEEP_MODES:
+                grey = np.asarray(upright)
                 if grey.min() < 0 or grey.max() > 65535:
                     raise ValueError("pixels beyond 16 bits; arrays= takes such numbers")
-                fitted = np.asarray(ImageOps.fit(Image.fromarray(grey.astype(np.float32)), **how))
-                pixels = np.repeat(np.rint(fitted)[None], CHANNELS, axis=0)
+                resized = np.asarray(ImageOps.fit(Image.fromarray(grey.astype(np.float32)), **fit_options))
+                pixels = np.repeat(np.rint(resized)[None], CHANNELS, axis=0)
                 return pixels.astype(np.int32) if deep else np.rint(pixels / 257).astype(np.uint8)
-            if turned.mode == "F":
+            if upright.mode == "F":
                 raise ValueError("pixels are floating-point numbers; arrays= takes such")
-            if turned.has_transparency_data:
-                clear = turned.convert("RGBA")
-                turned = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear)
-            pixels = np.asarray(ImageOps.fit(turned.convert("RGB"), **how)).transpose(2, 0, 1)
+            if upright.has_transparency_data:
+                rgba = upright.convert("RGBA")
+                upright = Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba)
+            pixels = np.asarray(ImageOps.fit(upright.convert("RGB"), **fit_options)).transpose(2, 0, 1)
             return pixels.astype(np.int32) * 257 if deep else np.ascontiguousarray(pixels)
     except Exception as error:  # a damaged file can raise anything
         words = re.sub(r" <_io.BytesIO[^>]*>", "", str(error).replace(str(path), "it"))
@@ -95,8 +95,8 @@ class ImageFiles:
         """Return the pixels of the images `index: (B,)`, `(B, 3, size, size)` uint8 or int32."""
         if self.kept is not None:
             return self.kept[index]
-        read = in_threads(lambda row: read_image(self.files[row], self.size, deep=self.deep), index.tolist())
-        return torch.from_numpy(np.stack(read))
+        images = in_threads(lambda row: read_image(self.files[row], self.size, deep=self.deep), index.tolist())
+        return torch.from_numpy(np.stack(images))
 
 
 class ImageRows:
@@ -156,11 +156,11 @@ class ImagePreprocessing(Preprocessing):
         """Return a path, a folder's among them, or a list of paths."""
         if isinstance(new, (str, Path)):
             return new
-        listed = list(new) if hasattr(new, "__len__") and not isinstance(new, Mapping) else []
-        if not listed or not all(isinstance(path, (str, Path)) for path in listed):
-            what = "a folder, or paths of images; scaled=True takes pixels as the model reads them"
-            raise InputError(f"rows must be {what}; got {type(new).__name__}")
-        return listed
+        paths = list(new) if hasattr(new, "__len__") and not isinstance(new, Mapping) else []
+        if not paths or not all(isinstance(path, (str, Path)) for path in paths):
+            expected = "a folder, or paths of images; scaled=True takes pixels as the model reads them"
+            raise InputError(f"rows must be {expected}; got {type(new).__name__}")
+        return paths
 
     def apply(self, new: Any, source: str = "images") -> ImageRows:
         """Return the images of a folder, in order of their names, or of files, which must all be there."""

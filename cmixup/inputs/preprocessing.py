@@ -62,10 +62,10 @@ class Preprocessing(ABC):
                 return pd.DataFrame(rows, columns=names)
         except (AttributeError, TypeError, ValueError, RuntimeError):  # of no length, of several lengths, or no frame
             pass
-        what = "a data frame, a dict of columns or a list of dicts"
-        what += f", or numbers in {len(names)} columns ({shortened(names)})" if names else ""
-        got = f"{type(new).__name__} {tuple(getattr(new, 'shape', ())) or ''}".strip()
-        raise InputError(f"rows must be {what}; scaled=True takes inputs as the model reads them; got {got}")
+        expected = "a data frame, a dict of columns or a list of dicts"
+        expected += f", or numbers in {len(names)} columns ({shortened(names)})" if names else ""
+        actual = f"{type(new).__name__} {tuple(getattr(new, 'shape', ())) or ''}".strip()
+        raise InputError(f"rows must be {expected}; scaled=True takes inputs as the model reads them; got {actual}")
 
     @abstractmethod
     def apply(self, new: Any, source: str = "rows") -> Any:
@@ -82,23 +82,23 @@ class Preprocessing(ABC):
 
     def to_json(self) -> str:
         """Return it as JSON text."""
-        given = {"format": self.format, **asdict(self)}
-        return json.dumps(given, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        content = {"format": self.format, **asdict(self)}
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes, source: str = PREPROCESSING) -> Self:
         """Return what `to_json` made the text of; other text is an `InputError` that calls it `source`."""
         try:
-            given: dict[str, Any] = json.loads(text)
-            check_choice("format", given.pop("format"), (cls.format,))
-            return cls(**cls.read_fields(given))
+            content: dict[str, Any] = json.loads(text)
+            check_choice("format", content.pop("format"), (cls.format,))
+            return cls(**cls.read_fields(content))
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             raise InputError(f"{source} does not hold what a run keeps there ({cls.format})") from None
 
     @classmethod
-    def read_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def read_fields(cls, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the fields as they stand in the JSON: its lists are tuples."""
-        return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+        return {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
 
 
 def with_units(names: Sequence[str], units: Sequence[str]) -> str:

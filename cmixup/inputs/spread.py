@@ -40,17 +40,17 @@ def moments(values: Floats) -> tuple[Floats, Floats]:
     mean, deviation = values.mean(axis=0), values.std(axis=0)
     narrow = vary & (high - low < NARROW * np.maximum(abs(low), abs(high)))
     if narrow.any():
-        middle, rest = moments(values[:, narrow] - low[narrow])
-        mean[narrow], deviation[narrow] = low[narrow] + middle, rest
+        narrow_mean, narrow_deviation = moments(values[:, narrow] - low[narrow])
+        mean[narrow], deviation[narrow] = low[narrow] + narrow_mean, narrow_deviation
     return np.where(vary, mean, values[0]), np.where(vary, deviation, VANISH)
 
 
 def warn_of_new(names: Sequence[str], source: str) -> None:
     """Warn the caller of `predict` of columns that were constant in training and have another value now, if any are."""
     if names:
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        what = f"{', '.join(names[:MOST_NAMED])}{more}: constant in training, and now with another value"
-        warnings.warn(f"{source}: {what}, which changes nothing", UserWarning, stacklevel=4)
+        others = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        changed = f"{', '.join(names[:MOST_NAMED])}{others}: constant in training, and now with another value"
+        warnings.warn(f"{source}: {changed}, which changes nothing", UserWarning, stacklevel=4)
 
 
 def is_new(values: Floats, constant: Any) -> Any:

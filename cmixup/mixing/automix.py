@@ -52,8 +52,8 @@ class MixBlock(nn.Module):
         first, second = _with_channel(first.float(), lam), _with_channel(second.float(), 1 - lam)
         query, key, value = (part.flatten(2) for part in (self.key(first), self.key(second), self.value(second)))
         attention = (query.mT @ key / math.sqrt(key.shape[1])).softmax(dim=-1)  # (B, hw, hw)
-        seen = (value @ attention.mT).unflatten(-1, first.shape[-2:])
-        return 1 - interpolate(seen, size=size, mode="nearest").squeeze(1).float().sigmoid()
+        attended = (value @ attention.mT).unflatten(-1, first.shape[-2:])
+        return 1 - interpolate(attended, size=size, mode="nearest").squeeze(1).float().sigmoid()
 
 
 class AutoMix(KeepsState, Mixing):
@@ -96,21 +96,21 @@ class AutoMix(KeepsState, Mixing):
             raise InputError(f"AutoMix needs a backbone with mix points, got {type(model).__name__}")
         self.steps = 0
         self.copy = copy.deepcopy(model).requires_grad_(False).eval()
-        self.layer, channels = self._layer(self.copy, train)
+        self.layer, channels = self._pick_layer(self.copy, train)
         with torch_seed(int(streams.mixing.integers(2**62)) if streams else 0):
             self.block = MixBlock(channels)
 
-    def _layer(self, model: Backbone, train: Split) -> tuple[str, int]:
+    def _pick_layer(self, model: Backbone, train: Split) -> tuple[str, int]:
         """Return the mix point whose maps are looked at, and its channels."""
         x = train.x[torch.arange(min(2, len(train)))]
-        named = None if self.features is None else resolve_layer(model, self.features)
-        layers = model.layers[-2:0:-1] if named is None else (named,)  # the deepest first
+        requested = None if self.features is None else resolve_layer(model, self.features)
+        layers = model.layers[-2:0:-1] if requested is None else (requested,)  # the deepest first
         with torch.no_grad():
             states = {layer: model.encode(x, layer) for layer in layers}
         maps = {name: s.shape for name, s in states.items() if isinstance(s, Tensor) and s.ndim == 4}
         if not maps:
-            what = "a mix point between the input and the last" if named is None else f"mix point {named!r}"
-            raise InputError(f"AutoMix needs feature maps (B, C, h, w), and {type(model).__name__} has none at {what}")
+            place = "a mix point between the input and the last" if requested is None else f"mix point {requested!r}"
+            raise InputError(f"AutoMix needs feature maps (B, C, h, w), and {type(model).__name__} has none at {place}")
         layer = max(maps, key=lambda name: min(*maps[name][-2:], SMALLEST))
         return layer, maps[layer][1]
 
@@ -133,15 +133,15 @@ class AutoMix(KeepsState, Mixing):
         size, lam, other_lam = batch.x.shape[-2:], batch.draws["lam"], batch.draws["other_lam"]
         with torch.no_grad():
             maps = self.copy.encode(torch.cat([batch.x, partner.x, other.x]), self.layer)
-            mine, theirs, others = maps.chunk(3)
-            mask = self.block(mine, theirs, lam, size)
+            row_maps, partner_maps, other_maps = maps.chunk(3)
+            mask = self.block(row_maps, partner_maps, lam, size)
             extreme = (torch.minimum(lam, 1 - lam) <= self.smallest)[:, None, None]
             mask = torch.where(extreme, lam[:, None, None], mask)
-        clean = loss(stack.model, self._mixed(batch, batch, torch.ones_like(lam), torch.ones_like(mask)))
-        student = loss(stack.model, self._mixed(batch, partner, lam, mask))
-        mask = self.block(mine, others, other_lam, size)
-        learned = loss(self.copy, self._mixed(batch, other, other_lam, mask))
-        total = clean + student + learned + self.mask_weight * self.mask_loss(mask, other_lam)
+        row_loss = loss(stack.model, self._mixed(batch, batch, torch.ones_like(lam), torch.ones_like(mask)))
+        mixed_loss = loss(stack.model, self._mixed(batch, partner, lam, mask))
+        mask = self.block(row_maps, other_maps, other_lam, size)
+        block_loss = loss(self.copy, self._mixed(batch, other, other_lam, mask))
+        total = row_loss + mixed_loss + block_loss + self.mask_weight * self.mask_loss(mask, other_lam)
         value = descend(total, stack.optimizer, self.optimizer)
         self.follow(stack.model)
         return value
@@ -152,13 +152,13 @@ class AutoMix(KeepsState, Mixing):
 
     def follow(self, model: nn.Module) -> None:
         """Move the copy towards the model: weights and BatchNorm statistics; counters are copied."""
-        done = min(self.steps / (self.epochs * self._steps_an_epoch), 1)
-        keep = self.last_momentum - (self.last_momentum - self.momentum) * (1 + math.cos(math.pi * done)) / 2
-        mine, theirs = self.copy.state_dict(), model.state_dict()
-        moving = [name for name, value in mine.items() if value.is_floating_point()]
-        torch._foreach_lerp_([mine[name] for name in moving], [theirs[name] for name in moving], 1 - keep)
-        for name in mine.keys() - set(moving):
-            mine[name].copy_(theirs[name])
+        progress = min(self.steps / (self.epochs * self._steps_an_epoch), 1)
+        keep = self.last_momentum - (self.last_momentum - self.momentum) * (1 + math.cos(math.pi * progress)) / 2
+        copy_state, model_state = self.copy.state_dict(), model.state_dict()
+        floats = [name for name, value in copy_state.items() if value.is_floating_point()]
+        torch._foreach_lerp_([copy_state[name] for name in floats], [model_state[name] for name in floats], 1 - keep)
+        for name in copy_state.keys() - set(floats):
+            copy_state[name].copy_(model_state[name])
         self.steps += 1
 
     @staticmethod

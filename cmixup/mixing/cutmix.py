@@ -47,8 +47,8 @@ class CutMix(Mixing):
         columns = _inside(box[..., 1], side, width)
         inside = rows.unsqueeze(-1) & columns.unsqueeze(-2)
         inside = inside.reshape(*inside.shape[:-2], *(1,) * (first.ndim - inside.ndim), height, width)  # of clips, too
-        kept = 1 - rows.sum(dim=-1) * columns.sum(dim=-1) / (height * width)
-        return torch.where(inside, second, first), kept.to(draws["lam"].dtype)
+        kept_share = 1 - rows.sum(dim=-1) * columns.sum(dim=-1) / (height * width)
+        return torch.where(inside, second, first), kept_share.to(draws["lam"].dtype)
 
 
 def _inside(centre: Tensor, side: Tensor, size: int) -> Tensor:

@@ -18,8 +18,8 @@ Lambda = float | np.ndarray | Tensor
 
 def in_32_bits(device: torch.device) -> AbstractContextManager[Any]:
     """Return a block whose products keep 32 bits, also within a step in bfloat16."""
-    of = device.type
-    return torch.autocast(of, enabled=False) if torch.is_autocast_enabled(of) else nullcontext()
+    device_type = device.type
+    return torch.autocast(device_type, enabled=False) if torch.is_autocast_enabled(device_type) else nullcontext()
 
 
 def mix(first: Any, second: Any, lam: Lambda) -> Any:
@@ -43,20 +43,20 @@ def mix(first: Any, second: Any, lam: Lambda) -> Any:
     """
     weight = check_lam(lam)
 
-    def of_leaf(path: str, one: Any, other: Any) -> Any:
-        if one is None and other is None:
+    def mix_leaf(path: str, a: Any, b: Any) -> Any:
+        if a is None and b is None:
             return None
-        check_floating(path, one)
-        check_floating(path.replace("first", "second", 1), other)
-        if one.shape != other.shape or one.dtype != other.dtype or one.device != other.device:
-            raise InputError(f"second must be like {path}, {_describe(one)}, got {_describe(other)}")
-        if isinstance(weight, Tensor) and weight.ndim > 0 and weight.shape != one.shape[: weight.ndim]:
-            raise InputError(f"lam must have the leading shape of {path} {tuple(one.shape)}, got {tuple(weight.shape)}")
-        if isinstance(weight, Tensor) and weight.is_meta and not one.is_meta:
+        check_floating(path, a)
+        check_floating(path.replace("first", "second", 1), b)
+        if a.shape != b.shape or a.dtype != b.dtype or a.device != b.device:
+            raise InputError(f"second must be like {path}, {_describe(a)}, got {_describe(b)}")
+        if isinstance(weight, Tensor) and weight.ndim > 0 and weight.shape != a.shape[: weight.ndim]:
+            raise InputError(f"lam must have the leading shape of {path} {tuple(a.shape)}, got {tuple(weight.shape)}")
+        if isinstance(weight, Tensor) and weight.is_meta and not a.is_meta:
             raise InputError(f"lam must have values as {path} has, got {_describe(weight)}")
-        return interpolate(one, other, weight)
+        return interpolate(a, b, weight)
 
-    return map_leaves(of_leaf, "first", first, second)
+    return map_leaves(mix_leaf, "first", first, second)
 
 
 def interpolate(first: Any, second: Any, lam: Tensor | float) -> Any:
@@ -95,8 +95,8 @@ def check_floating(name: str, value: Any) -> Tensor:
     if not isinstance(value, Tensor):
         raise InputError(f"{name} must be a tensor, got {type(value).__name__}")
     if not value.is_floating_point():
-        wanted = "of a floating dtype to be mixed (convert it with .float())"
-        raise InputError(f"{name} must be {wanted}, got {value.dtype}")
+        expected = "of a floating dtype to be mixed (convert it with .float())"
+        raise InputError(f"{name} must be {expected}, got {value.dtype}")
     if not value.is_meta and (form := not_dense(value)):
         raise InputError(f"{name} must be a dense tensor, got {form}")
     return value

@@ -87,8 +87,8 @@ class PuzzleMix(Mixing):
     def step(self, loss: Loss, stack: ModelStack, batch: Batch) -> Tensor:
         """Add the saliency of both images of each pair to the draws, then take a step."""
         lead, partner = batch.draws["lam"].ndim, batch.rows("partner", "mixing PuzzleMix")
-        both = saliency(stack.model, torch.cat([batch.x, partner.x], dim=lead - 1), lead, batch.y.shape[-1])
-        first, second = both.chunk(2, dim=lead - 1)
+        maps = saliency(stack.model, torch.cat([batch.x, partner.x], dim=lead - 1), lead, batch.y.shape[-1])
+        first, second = maps.chunk(2, dim=lead - 1)
         draws = {**batch.draws, "saliency": first, "partner_saliency": second}
         return super().step(loss, stack, replace(batch, draws=draws))
 
@@ -146,18 +146,18 @@ class PuzzleMix(Mixing):
         weights = []
         for axis, (before, after) in zip((-2, -1), _borders(pair, n), strict=True):
             # Over channels and the edge of each block, with 0 for the first image.
-            from_both = {(u, v): (before[u] - after[v]).abs().mean(dim=(1, -1)) for u in (0, 1) for v in (0, 1)}
+            differences = {(u, v): (before[u] - after[v]).abs().mean(dim=(1, -1)) for u in (0, 1) for v in (0, 1)}
             for image, cost in enumerate((high, low)):
-                same = from_both[image, image]
-                cost.narrow(axis, 0, n - 1).add_(border / 2 * (from_both[image, 1 - image] + same))
-                cost.narrow(axis, 1, n - 1).add_(border / 2 * (from_both[1 - image, image] + same))
-            apart = from_both[0, 1] + from_both[1, 0] - from_both[0, 0] - from_both[1, 1]
-            weights.append((smooth + border / 2 * apart).clamp_min(0) / (m - 1) ** 2)
+                same = differences[image, image]
+                cost.narrow(axis, 0, n - 1).add_(border / 2 * (differences[image, 1 - image] + same))
+                cost.narrow(axis, 1, n - 1).add_(border / 2 * (differences[1 - image, image] + same))
+            gap = differences[0, 1] + differences[1, 0] - differences[0, 0] - differences[1, 1]
+            weights.append((smooth + border / 2 * gap).clamp_min(0) / (m - 1) ** 2)
         level = torch.arange(m, device=lam.device)
         z = level / (m - 1)
-        ways = torch.tensor([math.comb(m - 1, k) for k in range(m)], device=lam.device)
-        chance = ways * lam.unsqueeze(-1) ** level * (1 - lam.unsqueeze(-1)) ** (m - 1 - level)
-        prior = -self.eta / n**2 * (chance + PRIOR_EPS).log()
+        binomials = torch.tensor([math.comb(m - 1, k) for k in range(m)], device=lam.device)
+        probability = binomials * lam.unsqueeze(-1) ** level * (1 - lam.unsqueeze(-1)) ** (m - 1 - level)
+        prior = -self.eta / n**2 * (probability + PRIOR_EPS).log()
         unary = z * high.unsqueeze(-1) + (1 - z) * low.unsqueeze(-1) + prior.unsqueeze(-2).unsqueeze(-2)
         return unary, weights[0], weights[1]
 
@@ -186,21 +186,21 @@ def move(salient: Tensor, inside: Tensor, t_eps: float) -> Tensor:
     """
     count, size = salient.shape
     n = math.isqrt(size)
-    here = torch.arange(size, device=salient.device)
-    place = torch.stack([here // n, here % n], dim=-1).to(salient.dtype)
-    far = (place.unsqueeze(0) - place.unsqueeze(1)).square().sum(dim=-1) / max(n - 1, 1) ** 2
+    blocks = torch.arange(size, device=salient.device)
+    position = torch.stack([blocks // n, blocks % n], dim=-1).to(salient.dtype)
+    distance = (position.unsqueeze(0) - position.unsqueeze(1)).square().sum(dim=-1) / max(n - 1, 1) ** 2
     gain = inside.to(salient.dtype).unsqueeze(-2)
-    cost = torch.addcmul(t_eps * far, salient.unsqueeze(-1), gain, value=-1).reshape(count * size, size)
+    cost = torch.addcmul(t_eps * distance, salient.unsqueeze(-1), gain, value=-1).reshape(count * size, size)
     least, choice = cost.min(dim=-1)
     start = torch.arange(count, device=salient.device).repeat_interleave(size) * size  # of each block's image
     block = torch.arange(count * size, device=salient.device)
-    for turn in range(n):
-        wanted = start + choice
-        price = torch.full_like(least, math.inf).scatter_reduce(0, wanted, least, "amin")
-        best = torch.where(least == price[wanted], block, count * size)
-        winner = torch.full_like(block, count * size).scatter_reduce(0, wanted, best, "amin")
-        losers = torch.nonzero(winner[wanted] != block).flatten()
-        if turn == n - 1 or not len(losers):
+    for round_number in range(n):
+        target = start + choice
+        lowest = torch.full_like(least, math.inf).scatter_reduce(0, target, least, "amin")
+        best = torch.where(least == lowest[target], block, count * size)
+        winner = torch.full_like(block, count * size).scatter_reduce(0, target, best, "amin")
+        losers = torch.nonzero(winner[target] != block).flatten()
+        if round_number == n - 1 or not len(losers):
             break
         cost[losers, choice[losers]] += 1
         least[losers], choice[losers] = cost[losers].min(dim=-1)
@@ -240,17 +240,17 @@ def min_cut(unary: np.ndarray, down: np.ndarray, right: np.ndarray) -> np.ndarra
     # Edges are a tail, a head and a capacity, which broadcast.
     edges: list[tuple[Any, Any, Any]] = [(source, node, np.maximum(-rises, 0)), (node, sink, np.maximum(rises, 0))]
     edges.append((node[..., 1:], node[..., :-1], FORBIDDEN))
-    for one, other, pairs in ((node[:, :-1], node[:, 1:], down), (node[:, :, :-1], node[:, :, 1:], right)):
+    for first, second, pairs in ((node[:, :-1], node[:, 1:], down), (node[:, :, :-1], node[:, :, 1:], right)):
         weight = np.minimum(np.rint(pairs[..., None] * scale), CAPACITY)  # one above all of it is never cut
-        for a, b in ((one, other), (other, one)):
+        for a, b in ((first, second), (second, first)):
             edges += [(a, b, weight), (a[..., high], b[..., low], 2 * weight)]
     columns = zip(*(map(np.ravel, np.broadcast_arrays(*edge)) for edge in edges), strict=True)
     tail, head, capacity = map(np.concatenate, columns)
     graph = csr_array((capacity.astype(np.int32), (tail, head)), shape=(node.size + 2, node.size + 2))
     residual = graph - maximum_flow(graph, source, sink).flow  # without the edges that are full
-    above = np.zeros(node.size + 2, dtype=bool)
-    above[breadth_first_order(residual, source, return_predecessors=False)] = True
-    return above[:-2].reshape(node.shape).sum(axis=-1)
+    on_source_side = np.zeros(node.size + 2, dtype=bool)
+    on_source_side[breadth_first_order(residual, source, return_predecessors=False)] = True
+    return on_source_side[:-2].reshape(node.shape).sum(axis=-1)
 
 
 def _divisor(number: int, most: int) -> int:

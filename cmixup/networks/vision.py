@@ -15,7 +15,7 @@ from cmixup.errors import InputError, nearest
 
 MISSING = "operator torchvision::nms does not exist"
 _SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-_kept: list[torch.library.Library] = []  # a declaration lives as long as its library
+_libraries: list[torch.library.Library] = []  # a declaration lives as long as its library
 
 
 class Staged(Blockwise):
@@ -57,9 +57,9 @@ class Torchvision(Blockwise):
         if len(in_shape) != 3 or in_shape[0] != 3:
             raise InputError(f"in_shape must be (3, height, width) for torchvision, got {tuple(in_shape)}")
         models = import_torchvision("torchvision.models")
-        known = models.list_models(module=models)
-        if network not in known:
-            raise InputError(f"model.network {network!r} is none of torchvision's{nearest(network, known)}")
+        names = models.list_models(module=models)
+        if network not in names:
+            raise InputError(f"model.network {network!r} is none of torchvision's{nearest(network, names)}")
         self.trunk = models.get_model(network, weights=None)
         name, last = [part for part in self.trunk.named_modules() if not list(part[1].children())][-1]
         if not isinstance(last, nn.Linear) or hasattr(self.trunk, "aux_logits"):
@@ -93,11 +93,11 @@ def import_torchvision(module: str = "torchvision") -> ModuleType:
     try:
         return importlib.import_module(module)
     except RuntimeError as error:
-        if MISSING not in str(error) or _kept:
+        if MISSING not in str(error) or _libraries:
             raise
-    _kept.append(torch.library.Library("torchvision", "FRAGMENT"))  # type: ignore[no-untyped-call]
+    _libraries.append(torch.library.Library("torchvision", "FRAGMENT"))  # type: ignore[no-untyped-call]
     for name in ("nms", "qnms"):
-        _kept[0].define(name + _SCHEMA)  # type: ignore[no-untyped-call]
+        _libraries[0].define(name + _SCHEMA)  # type: ignore[no-untyped-call]
     return importlib.import_module(module)
 
 
@@ -115,9 +115,9 @@ def load_weights(network: nn.Module, path: Path, last: str = "fc") -> str:
         reason = error.strerror if isinstance(error, OSError) else "it holds no state dict of tensors"
         raise InputError(f"weights {path} cannot be read: {reason}") from None
     try:
-        fitting = OrderedDict(kept | {name: v for name, v in state.items() if not name.startswith(head)})
-        setattr(fitting, "_metadata", getattr(loaded, "_metadata", None))  # noqa: B010 - of versions, for MNASNet
-        network.load_state_dict(fitting)
+        new_state = OrderedDict(kept | {name: v for name, v in state.items() if not name.startswith(head)})
+        setattr(new_state, "_metadata", getattr(loaded, "_metadata", None))  # noqa: B010 - of versions, for MNASNet
+        network.load_state_dict(new_state)
     except Exception as error:  # entries that are no tensors can raise anything
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(f"weights {path} do not fit {type(network).__name__}: {reason}") from None

@@ -41,8 +41,8 @@ class Blocks(KeepsState, Pairing):
         """Return partners `(M,)`; they use the random numbers that `Permutation` uses."""
         n, permuted = self.n_rows, self.second == "permutation"
         second = [rng.permutation(b) if permuted else rng.choice(n, len(b), replace=False) for b in order.batches()]
-        theirs = np.concatenate(second)
-        partners = theirs if self.k == 1 else self._match(order, theirs)
+        second_rows = np.concatenate(second)
+        partners = second_rows if self.k == 1 else self._match(order, second_rows)
         self._drawn += len(partners)
         self._drawn_self += int((partners == order.index).sum())
         return partners
@@ -50,8 +50,8 @@ class Blocks(KeepsState, Pairing):
     def diagnostics(self) -> dict[str, float | str]:
         return {"self_probability": self._drawn_self / self._drawn} if self._drawn else {}
 
-    def _match(self, order: EpochBatches, theirs: np.ndarray) -> np.ndarray:
-        partners = np.empty_like(theirs)
+    def _match(self, order: EpochBatches, second_rows: np.ndarray) -> np.ndarray:
+        partners = np.empty_like(second_rows)
         stops = np.cumsum(order.sizes)
         starts = [np.arange(stop - size, stop, self.k) for stop, size in zip(stops, order.sizes, strict=True)]
         start = np.concatenate(starts)
@@ -61,11 +61,11 @@ class Blocks(KeepsState, Pairing):
             step = max(1, self._rows_per_chunk // (2 * int(size)))
             for s in range(0, len(blocks), step):
                 part = blocks[s : s + step]
-                rows, place = np.unique(np.stack([order.index[part], theirs[part]]), return_inverse=True)
+                rows, place = np.unique(np.stack([order.index[part], second_rows[part]]), return_inverse=True)
                 x = read(self._x, rows)
-                mine, other = torch.from_numpy(place.reshape(2, *part.shape))
-                cost = euclidean(x[mine], x[other]).double().square().numpy()  # (n, size, size)
-                partners[part] = np.take_along_axis(theirs[part], assign(cost), axis=1)
+                first, second = torch.from_numpy(place.reshape(2, *part.shape))
+                cost = euclidean(x[first], x[second]).double().square().numpy()  # (n, size, size)
+                partners[part] = np.take_along_axis(second_rows[part], assign(cost), axis=1)
         return partners
 
 
@@ -73,4 +73,4 @@ def assign(cost: np.ndarray) -> np.ndarray:
     """Return for each of n cost matrices `(n, k, k)` the column of every row that makes the sum least, `(n, k)`."""
     from scipy.optimize import linear_sum_assignment
 
-    return np.stack([linear_sum_assignment(one)[1] for one in cost])
+    return np.stack([linear_sum_assignment(matrix)[1] for matrix in cost])

@@ -48,9 +48,9 @@ class Standardised:
     def __init__(self, x: Tensor | Indexable):
         self.x, self.rows_per_chunk = x, rows_at_once(x)
         count = min(len(x), SAMPLED_ROWS, max(2, self.rows_per_chunk))
-        every = np.arange(len(x))
-        self.sample = every if count == len(x) else np.sort(np.random.default_rng(0).choice(len(x), count, False))
-        flat = read(x, every if isinstance(x, Tensor) else self.sample)
+        all_rows = np.arange(len(x))
+        self.sample = all_rows if count == len(x) else np.sort(np.random.default_rng(0).choice(len(x), count, False))
+        flat = read(x, all_rows if isinstance(x, Tensor) else self.sample)
         deviation = flat.std(dim=0, correction=0)
         # A constant column's deviation may be a rounding error instead of 0: it would blow noise up.
         vary = varies(flat.amin(dim=0).double(), flat.amax(dim=0).double(), len(flat))
@@ -64,7 +64,7 @@ class Standardised:
         """Return the distance of each of M pairs of rows, `(M,)` float32; of a row to itself exactly 0."""
         starts = range(self.rows_per_chunk, len(first), self.rows_per_chunk)
         parts = zip(np.split(first, starts), np.split(second, starts), strict=True)
-        return torch.cat([(self.read(one) - self.read(other)).norm(dim=1) for one, other in parts]).numpy()
+        return torch.cat([(self.read(a) - self.read(b)).norm(dim=1) for a, b in parts]).numpy()
 
     def pair_distances(self) -> np.ndarray:
         """Return the distances of all pairs of sampled rows, a row with itself included, `(n^2,)` float32."""
@@ -80,8 +80,8 @@ class Standardised:
         distances = []
         for start in range(0, n, step):
             rows = np.arange(start, min(start + step, n))
-            mine, parts = self.read(rows), np.split(np.arange(n), range(self.rows_per_chunk, n, self.rows_per_chunk))
-            distance = torch.cat([euclidean(mine, self.read(part)) for part in parts], dim=1)
+            inputs, parts = self.read(rows), np.split(np.arange(n), range(self.rows_per_chunk, n, self.rows_per_chunk))
+            distance = torch.cat([euclidean(inputs, self.read(part)) for part in parts], dim=1)
             distance[torch.arange(len(rows)), torch.from_numpy(rows)] = -1.0  # the row itself comes first
             distances.append(distance.kthvalue(k + 1, dim=1).values)
         return torch.cat(distances).numpy()

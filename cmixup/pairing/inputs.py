@@ -33,8 +33,8 @@ class InputDistance(Pairing):
     def fit(self, train: Split) -> None:
         n = len(train)
         if n < 2 or 8 * n * n > MAX_TABLE_BYTES:
-            most = int((MAX_TABLE_BYTES / 8) ** 0.5)
-            raise InputError(f"pairing InputDistance needs 2 to {most} training rows (a table of all pairs), got {n}")
+            limit = int((MAX_TABLE_BYTES / 8) ** 0.5)
+            raise InputError(f"pairing InputDistance needs 2 to {limit} training rows (a table of all pairs), got {n}")
         step = rows_at_once(train.x)
         points = torch.cat([read(train.x, np.arange(s, min(n, s + step))) for s in range(0, n, step)]).double()
         if self.labels:
@@ -56,8 +56,8 @@ class InputDistance(Pairing):
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
         level = rng.random(len(order.index)) * self._cumulative[order.index, -1]
-        drawn = [self._cumulative[i].searchsorted(v, "right") for i, v in zip(order.index, level, strict=True)]
-        return np.array(drawn, dtype=np.int64)
+        partners = [self._cumulative[i].searchsorted(v, "right") for i, v in zip(order.index, level, strict=True)]
+        return np.array(partners, dtype=np.int64)
 
     def diagnostics(self) -> dict[str, float | str]:
         return {"bandwidth": self.sigma, "effective_fraction": self._effective}

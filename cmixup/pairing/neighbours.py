@@ -34,8 +34,8 @@ class Neighbours(KeepsState, Pairing):
         super().__init__()
         if options is None:
             options = [0, *(2**i for i in range(check_count("m", m) + 1))]
-        whole = all(isinstance(k, int) and not isinstance(k, bool) and k >= 0 for k in options)
-        if not options or not whole or len(set(options)) < len(options):
+        are_counts = all(isinstance(k, int) and not isinstance(k, bool) and k >= 0 for k in options)
+        if not options or not are_counts or len(set(options)) < len(options):
             raise InputError(f"options must be different whole numbers, 0 or more, got {options!r}")
         self.options = tuple(options)
         self.distance = check_choice("distance", distance, ("x", "y", "both"))
@@ -43,22 +43,22 @@ class Neighbours(KeepsState, Pairing):
     def fit(self, train: Split) -> None:
         if self.distance != "x":
             self.refuse_gaps(train)
-        n, most = len(train), max(self.options)
-        if most > n - 1:
-            raise InputError(f"options must be at most the {n - 1} other training rows, got {most}")
+        n, largest = len(train), max(self.options)
+        if largest > n - 1:
+            raise InputError(f"options must be at most the {n - 1} other training rows, got {largest}")
         x, y = Standardised(train.x), Standardised(train.y)
         if 4 * n * len(x.mean) > MAX_INPUT_BYTES:
             raise InputError(f"inputs must fit {MAX_INPUT_BYTES} bytes, got {4 * n * len(x.mean)}: use features")
         parts = {"x": x.read(np.arange(n)), "y": y.read(np.arange(n))}
         self.features = parts["both"] = torch.cat([parts["x"], parts["y"]], dim=1)
-        near = parts[self.distance]
-        nearest = [torch.empty(0, most, dtype=torch.int64)]
+        points = parts[self.distance]
+        nearest = [torch.empty(0, largest, dtype=torch.int64)]
         step = max(1, DISTANCES_PER_BLOCK // n)
-        for start in range(0, n if most else 0, step):
-            distance = euclidean(near[start : start + step], near)
+        for start in range(0, n if largest else 0, step):
+            distance = euclidean(points[start : start + step], points)
             diagonal = torch.arange(len(distance))
             distance[diagonal, diagonal + start] = torch.inf
-            nearest.append(distance.topk(most, dim=1, largest=False).indices)
+            nearest.append(distance.topk(largest, dim=1, largest=False).indices)
         self.nearest = torch.cat(nearest).numpy()
         self.probabilities = np.full((n, len(self.options)), 1 / len(self.options))
 

@@ -62,10 +62,10 @@ class RepresentationDistance(Pairing):
         """Return `candidates: (M, factor)` int64 rows, and `level: (M,)` uniform numbers that choose among them."""
         candidates = []
         for rows in order.batches():
-            wanted, outside = self.factor * len(rows), np.ones(self._n, dtype=bool)
+            size, outside = self.factor * len(rows), np.ones(self._n, dtype=bool)
             outside[rows] = False
             free = np.flatnonzero(outside) if outside.any() else np.arange(self._n)
-            candidates.append(rng.choice(free, wanted, replace=len(free) < wanted).reshape(len(rows), self.factor))
+            candidates.append(rng.choice(free, size, replace=len(free) < size).reshape(len(rows), self.factor))
         return {"candidates": np.concatenate(candidates), "level": rng.random(len(order.index))}
 
     def with_partners(self, model: nn.Module, batch: Batch) -> Batch:
@@ -84,8 +84,8 @@ class RepresentationDistance(Pairing):
     def distances(self, h: Tensor, other: Tensor) -> Tensor:
         """Return d between `h: (..., B, D)` and `other: (..., C, D)`, `(..., B, C)` float64."""
         if self.distance == "cosine":
-            near, far = normalize(h.double(), dim=-1), normalize(other.double(), dim=-1)
-            return (1 - near @ far.mT).clamp_min(0.0)
+            a, b = normalize(h.double(), dim=-1), normalize(other.double(), dim=-1)
+            return (1 - a @ b.mT).clamp_min(0.0)
         return euclidean(h, other).double().square()
 
     def variance(self, d: Tensor) -> float | Tensor:

@@ -53,8 +53,8 @@ class SupportLabels(SupportPairing):
 
     def fit(self, train: Split) -> None:
         super().fit(train)
-        some = self.probabilities(np.arange(min(len(self.y), TASKS_PER_CHUNK)))
-        self._effective = float(np.median(1 / np.square(some).sum(axis=2))) / some.shape[2]
+        sample = self.probabilities(np.arange(min(len(self.y), TASKS_PER_CHUNK)))
+        self._effective = float(np.median(1 / np.square(sample).sum(axis=2))) / sample.shape[2]
 
     def probabilities(self, rows: np.ndarray) -> np.ndarray:
         """Return P(j|i) of the tasks `rows: (M,)`, `(M, Q, K)` float64; they sum to 1 over the last axis."""
@@ -74,8 +74,8 @@ class SupportLabels(SupportPairing):
         for start in range(0, len(rows), TASKS_PER_CHUNK):
             part = slice(start, start + TASKS_PER_CHUNK)
             cumulative = self.probabilities(rows[part]).cumsum(axis=2)
-            below = cumulative <= level[part, :, None] * cumulative[:, :, -1:]
-            parts.append(below.sum(axis=2))
+            is_below = cumulative <= level[part, :, None] * cumulative[:, :, -1:]
+            parts.append(is_below.sum(axis=2))
         return np.concatenate(parts)
 
     def diagnostics(self) -> dict[str, float | str]:

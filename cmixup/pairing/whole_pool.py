@@ -41,8 +41,8 @@ class WholePool(RepresentationDistance):
             raise InputError(f"pairing WholePool needs 2 training rows or more, got {len(train)}")
         size = train.x[torch.arange(1)].nbytes * len(train)
         if size > MAX_BYTES:
-            most = f"a tensor of {MAX_BYTES / 2**30:g} GiB at most, got {size / 2**30:.1f} GiB of {train.name}"
-            raise InputError(f"pairing WholePool keeps the inputs of all rows, {most}: take pairing representation")
+            limit = f"a tensor of {MAX_BYTES / 2**30:g} GiB at most, got {size / 2**30:.1f} GiB of {train.name}"
+            raise InputError(f"pairing WholePool keeps the inputs of all rows, {limit}: take pairing representation")
 
     def begin(self, training: Training) -> None:
         self.pool = training.read("train", np.arange(len(training.data[0].train)))

@@ -68,20 +68,20 @@ def diagnose(labels: Given, bandwidth: Bandwidth, *, seed: int = 0) -> Bandwidth
     check_count("seed", seed)
     data = as_labels("labels", labels, gaps=True)
     sigma, n = resolve_bandwidth(data, bandwidth, seed=seed), len(data)
-    anchors = _standing_for(data, max(MIN_ROWS, COORDINATES_PER_DIAGNOSIS // data.size), np.random.default_rng(seed))
+    anchors = _subsample(data, max(MIN_ROWS, COORDINATES_PER_DIAGNOSIS // data.size), np.random.default_rng(seed))
     sampler = StreamedSampler(data, Kernel(sigma))
     sampler.distances = Distances(data)  # a matrix product leaves rounding between equal labels
     mass, squares, equal, gap, uniform = sampler.statistics(anchors).T
     fraction = float(np.median(mass**2 / squares)) / n
-    to_self, ties = float(np.median(1 / mass)), float(np.median(equal / mass))
+    itself, ties = float(np.median(1 / mass)), float(np.median(equal / mass))
     return BandwidthReport(
-        bandwidth=sigma, n=n, rows=len(anchors), effective_fraction=fraction, self_probability=to_self,
+        bandwidth=sigma, n=n, rows=len(anchors), effective_fraction=fraction, self_probability=itself,
         equal_label_probability=ties, pair_gap=float(np.mean(gap / mass)), uniform_gap=float(np.mean(uniform)) / n,
-        verdict=_in_words(fraction, to_self, ties),
+        verdict=_verdict(fraction, itself, ties),
     )  # fmt: skip
 
 
-def _standing_for(data: Labels, count: int, rng: np.random.Generator) -> Ints:
+def _subsample(data: Labels, count: int, rng: np.random.Generator) -> Ints:
     """Return at most `count` rows, ascending, that stand for all: of labels of several outputs a sample.
 
     Of labels that are one number they lie at even steps of the labels' order: a median over them is much nearer to that
@@ -97,7 +97,7 @@ def _standing_for(data: Labels, count: int, rng: np.random.Generator) -> Ints:
     return np.sort(ascending[(2 * np.arange(count) + 1) * len(rows) // (2 * count)])
 
 
-def _in_words(effective_fraction: float, self_probability: float, equal_label_probability: float) -> str:
+def _verdict(effective_fraction: float, self_probability: float, equal_label_probability: float) -> str:
     if self_probability >= 0.99:
         return "self-pairing only: this is ERM"
     if effective_fraction >= 0.99:
@@ -152,7 +152,7 @@ def resolve_bandwidth(labels: Given, bandwidth: Bandwidth, *, seed: int = 0, its
         return parsed
     form, value = parsed
     if form == "fraction":
-        return _search(as_labels("labels", labels, gaps=True), value, seed, itself=itself)
+        return _search_bandwidth(as_labels("labels", labels, gaps=True), value, seed, itself=itself)
     if form == "median":
         return float(np.sqrt(value * median_squared_distance(labels, seed=seed)))
     values = as_labels("labels", labels, gaps=True)
@@ -175,14 +175,14 @@ def bandwidth_for_fraction(labels: Given, fraction: float, *, seed: int = 0) -> 
         The bandwidth in label units, to one part in ten thousand. Labels nearer than `MIN_BANDWIDTH` count as equal.
     """
     parse_bandwidth(("fraction", fraction))  # refuses a bad value before any work
-    return _search(as_labels("labels", labels, gaps=True), float(fraction), check_count("seed", seed))
+    return _search_bandwidth(as_labels("labels", labels, gaps=True), float(fraction), check_count("seed", seed))
 
 
-def _search(data: Labels, fraction: float, seed: int, *, itself: bool = True) -> float:
+def _search_bandwidth(data: Labels, fraction: float, seed: int, *, itself: bool = True) -> float:
     """Return the result of `bandwidth_for_fraction`, for checked labels."""
     rng = np.random.default_rng(seed)
-    sample = np.asarray(data[_standing_for(data, MAX_SEARCH_LABELS, rng)], dtype=np.float64)
-    anchors = _standing_for(sample, MAX_SEARCH_DISTANCES // len(sample), rng)
+    sample = np.asarray(data[_subsample(data, MAX_SEARCH_LABELS, rng)], dtype=np.float64)
+    anchors = _subsample(sample, MAX_SEARCH_DISTANCES // len(sample), rng)
     rows = Distances(sample)
     distance = rows.to(rows.at(anchors), 0, len(sample))
     distance[distance < MIN_BANDWIDTH] = 0.0

@@ -64,18 +64,18 @@ def alias_rows(mass: Floats, row_start: Ints) -> tuple[Floats, Ints]:
     rest = np.zeros(len(width))
     rest[open_rows] = mass[queue[heavy_at[open_rows]]]
     while open_rows.size:
-        giving = rest[open_rows] >= 1
-        r = open_rows[giving]
+        can_give = rest[open_rows] >= 1
+        r = open_rows[can_give]
         slot = queue[light[r]]
         stay[slot] = mass[slot]
         move[slot] = queue[heavy_at[r]]
         rest[r] -= 1 - mass[slot]
         light[r] += 1
-        r = open_rows[~giving]
+        r = open_rows[~can_give]
         slot = queue[heavy_at[r]]
         heavy_at[r] += 1
-        following = heavy_at[r] < heavies_end[r]  # without a next heavy slot only rounding is left: stay = 1
-        r, slot = r[following], slot[following]
+        has_next = heavy_at[r] < heavies_end[r]  # without a next heavy slot only rounding is left: stay = 1
+        r, slot = r[has_next], slot[has_next]
         stay[slot] = rest[r]
         move[slot] = queue[heavy_at[r]]
         rest[r] += mass[move[slot]] - 1
@@ -103,16 +103,16 @@ class SlotTable:
         nearest = np.minimum.reduceat(gap, row_start[:-1])
         mass: Floats = np.multiply(count, np.exp(-kernel.excess(gap, np.repeat(nearest, np.diff(row_start)))))
         self.stay, move = alias_rows(mass, row_start)
-        small = np.int32 if len(values) < 2**31 and len(gap) < 2**31 else np.int64
-        self.move: SmallInts = move.astype(small)
-        self.start: SmallInts = start.astype(small)
-        self.count: SmallInts = count.astype(small)
+        index_dtype = np.int32 if len(values) < 2**31 and len(gap) < 2**31 else np.int64
+        self.move: SmallInts = move.astype(index_dtype)
+        self.start: SmallInts = start.astype(index_dtype)
+        self.count: SmallInts = count.astype(index_dtype)
 
     @property
     def nbytes(self) -> int:
         """Return the bytes held beside the values."""
-        held = (self.row_start, self.stay, self.gap, self.move, self.start, self.count)
-        return sum(int(array.nbytes) for array in held)
+        arrays = (self.row_start, self.stay, self.gap, self.move, self.start, self.count)
+        return sum(int(array.nbytes) for array in arrays)
 
     def propose(self, rows: Ints, points: Floats, rng: np.random.Generator) -> Round:
         """Play one round, with positions proposed for `points`, (B,) or (B, d) float64, each in the cell of its row."""
@@ -145,47 +145,47 @@ class Cells(Rejection):
     def __init__(self, labels: Labels, kernel: Kernel, memory_budget: int) -> None:
         super().__init__(labels, kernel)
         n, s = len(labels), kernel.bandwidth
-        small = np.int32 if n < 2**31 else np.int64
+        index_dtype = np.int32 if n < 2**31 else np.int64
         budget = min(memory_budget, max(TABLE_BYTES, TABLE_BYTES_PER_LABEL * n))
         parts = [slice(start, start + LABELS_PER_CHUNK) for start in range(0, n, LABELS_PER_CHUNK)]
         lowest = float(labels.min())
         extent = float(labels.max()) - lowest
 
-        def numbers(values: Labels, width: float) -> Labels:
+        def cell_numbers(values: Labels, width: float) -> Labels:
             """Return the cell numbers of labels; with bandwidth 0 cells are groups of equal labels."""
             return np.floor((np.asarray(values, dtype=np.float64) - lowest) * (1 / (width * s))) if s else values
 
         if extent == 0 or extent < (MAX_RADIX_CELLS - 1) * CELL_WIDTHS[0] * s:
             number = np.zeros(n, dtype=np.uint16)
             for part in parts if extent else ():
-                number[part] = numbers(labels[part], CELL_WIDTHS[0])
+                number[part] = cell_numbers(labels[part], CELL_WIDTHS[0])
             order = np.argsort(number, kind="stable")
         else:
             order = np.argsort(labels)
-        self.order: SmallInts = order.astype(small)
+        self.order: SmallInts = order.astype(index_dtype)
         del order
         self._values = np.empty(n, dtype=labels.dtype)
         for part in parts:
             self._values[part] = labels[self.order[part]]
         # Beyond this distance all points together weigh less than 1e-3 of the anchor itself.
         self._cutoff = s * math.sqrt(2 * math.log(n / 1e-3))
-        cut = np.ones(n + 1, dtype=bool)
+        is_first = np.ones(n + 1, dtype=bool)
         for width in CELL_WIDTHS:
             for part in parts:
-                run = numbers(self._values[max(part.start - 1, 0) : part.stop], width)
-                cut[max(part.start, 1) : part.stop][: len(run) - 1] = run[1:] != run[:-1]
-            self._first = np.flatnonzero(cut)
+                run = cell_numbers(self._values[max(part.start - 1, 0) : part.stop], width)
+                is_first[max(part.start, 1) : part.stop][: len(run) - 1] = run[1:] != run[:-1]
+            self._first = np.flatnonzero(is_first)
             self._low = np.minimum.reduceat(self._values, self._first[:-1]).astype(np.float64)
             self._high = np.maximum.reduceat(self._values, self._first[:-1]).astype(np.float64)
             slots = sum(int(self._spans(self._low[part], self._high[part])[2].sum()) for part in parts)
             if slots * BYTES_PER_SLOT <= budget:
                 break
-        self._cells: SmallInts = np.empty(n, dtype=small)
-        before = -1
+        self._cells: SmallInts = np.empty(n, dtype=index_dtype)
+        last_cell = -1
         for part in parts:
-            cell = before + np.cumsum(cut[:n][part])
+            cell = last_cell + np.cumsum(is_first[:n][part])
             self._cells[self.order[part]] = cell
-            before = cell[-1]
+            last_cell = cell[-1]
         self.table = self._build(self._low, self._high) if slots * BYTES_PER_SLOT <= budget else None
 
     def proposer(self, anchors: Ints) -> Callable[[Ints, np.random.Generator], Round]:
@@ -193,8 +193,8 @@ class Cells(Rejection):
         points = np.asarray(self.labels[anchors], dtype=np.float64)
         rows, table = self._cells[anchors].astype(np.int64), self.table
         if table is None:
-            used, rows = np.unique(rows, return_inverse=True)
-            table = self._build(self._low[used], self._high[used])
+            cells, rows = np.unique(rows, return_inverse=True)
+            table = self._build(self._low[cells], self._high[cells])
 
         def propose(places: Ints, rng: np.random.Generator) -> Round:
             position, refused = table.propose(rows[places], points[places], rng)
@@ -233,9 +233,9 @@ class KDCells(Rejection):
     at_once = ANCHORS_PER_CHUNK
 
     def __init__(self, labels: Labels, kernel: Kernel, memory_budget: int) -> None:
-        leaves, needed = n_leaves(len(labels)), bytes_needed(labels)
-        if needed > memory_budget:
-            raise InputError(f"method kd needs {needed} bytes, above memory_budget={memory_budget}")
+        leaves, n_bytes = n_leaves(len(labels)), bytes_needed(labels)
+        if n_bytes > memory_budget:
+            raise InputError(f"method kd needs {n_bytes} bytes, above memory_budget={memory_budget}")
         super().__init__(labels, kernel)
         values = np.array(labels, dtype=np.float64).reshape(len(labels), -1)
         self.order, first = _leaf_order(values, leaves)
@@ -257,8 +257,8 @@ class KDCells(Rejection):
 
 def n_leaves(n: int) -> int:
     """Return a power of two: about 8 labels a leaf or more, at most about 8 sqrt(n) (64 n slots) and `MAX_LEAVES`."""
-    wanted = min(n / 8, 8 * n**0.5, MAX_LEAVES)
-    return 1 << max(0, round(np.log2(max(wanted, 1))))
+    target = min(n / 8, 8 * n**0.5, MAX_LEAVES)
+    return 1 << max(0, round(np.log2(max(target, 1))))
 
 
 def bytes_needed(labels: Labels) -> int:
@@ -275,9 +275,9 @@ def _leaf_order(values: Floats, leaves: int) -> tuple[Ints, Ints]:
         for start, stop in pairwise(first):
             run = order[start:stop]
             part = values[run]
-            along = part[:, np.argmax(np.ptp(part, axis=0))]
+            coordinate = part[:, np.argmax(np.ptp(part, axis=0))]
             middle = (stop - start) // 2
-            order[start:stop] = run[np.argpartition(along, middle)]
+            order[start:stop] = run[np.argpartition(coordinate, middle)]
             cuts.append(start + middle)
         first = np.sort(np.concatenate([first, cuts]))
     return order, first
@@ -288,8 +288,8 @@ def _box_distance(low: Floats, high: Floats) -> Floats:
     step = max(1, COORDINATES_PER_BLOCK // low.size)
     rows = []
     for s in range(0, len(low), step):
-        a = slice(s, s + step)
-        between = np.maximum(low[None, :, :] - high[a, None, :], low[a, None, :] - high[None, :, :])
+        block = slice(s, s + step)
+        between = np.maximum(low[None, :, :] - high[block, None, :], low[block, None, :] - high[None, :, :])
         np.maximum(between, 0.0, out=between)
         # The result is a hair too small, so that no order of summation (torch has its own) puts a pair nearer than
         # its boxes.

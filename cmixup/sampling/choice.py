@@ -53,8 +53,8 @@ def _build(labels: Labels, kernel: Kernel, name: str, budget: int) -> SamplingAl
         raise InputError(f"method 'cells' needs one-dimensional labels, got shape {tuple(labels.shape)}")
     if name in ("uniform", "rows"):
         return (UniformRejection if name == "uniform" else StreamedSampler)(labels, kernel)
-    kinds: dict[str, type[Cells | KDCells | SparseRows]] = {"cells": Cells, "kd": KDCells, "sparse": SparseRows}
-    return kinds[name](labels, kernel, budget)
+    tables: dict[str, type[Cells | KDCells | SparseRows]] = {"cells": Cells, "kd": KDCells, "sparse": SparseRows}
+    return tables[name](labels, kernel, budget)
 
 
 def _cheapest(labels: Labels, kernel: Kernel, budget: int) -> tuple[SamplingAlgorithm, str]:
@@ -63,12 +63,12 @@ def _cheapest(labels: Labels, kernel: Kernel, budget: int) -> tuple[SamplingAlgo
     Tables are built and tried only where they would be cheaper if no proposal were refused.
     """
     n, d = labels.shape
-    a_row = n * (23e-9 if d <= 3 else 12e-9 + 0.1e-9 * d)  # reading all labels: differences, or a matrix product
+    row_seconds = n * (23e-9 if d <= 3 else 12e-9 + 0.1e-9 * d)  # reading all labels: differences, or a matrix product
     coordinates = SECONDS_A_COORDINATE * d
     uniform = UniformRejection(labels, kernel)
     costs = {
-        "rows": EPOCHS * n * a_row,
-        "uniform": expected_seconds(labels, uniform.propose, SECONDS_A_PROPOSAL + coordinates, a_row),
+        "rows": EPOCHS * n * row_seconds,
+        "uniform": expected_seconds(labels, uniform.propose, SECONDS_A_PROPOSAL + coordinates, row_seconds),
     }
     tables: list[tuple[type[KDCells | SparseRows], float, float]] = []  # and the seconds of set-up and proposal
     if d <= MAX_KD_DIMENSIONS and bytes_needed(labels) <= budget and not has_gaps(labels):
@@ -77,21 +77,21 @@ def _cheapest(labels: Labels, kernel: Kernel, budget: int) -> tuple[SamplingAlgo
     if n_stored(n, budget) > 0:
         tables.append((SparseRows, PREFERRED * SPARSE_SECONDS_A_PAIR * n * n, PREFERRED * SPARSE_SECONDS_A_DRAW))
     built: dict[str, SamplingAlgorithm] = {"uniform": uniform}
-    for kind, setup, a_proposal in tables:
-        if setup + EPOCHS * n * a_proposal < min(costs.values()):
-            table = built[kind.name] = kind(labels, kernel, budget)
-            costs[kind.name] = setup + expected_seconds(labels, table.propose, a_proposal, a_row)
+    for algorithm, setup, proposal_seconds in tables:
+        if setup + EPOCHS * n * proposal_seconds < min(costs.values()):
+            table = built[algorithm.name] = algorithm(labels, kernel, budget)
+            costs[algorithm.name] = setup + expected_seconds(labels, table.propose, proposal_seconds, row_seconds)
     name = min(costs, key=costs.__getitem__)
     reason = f"{EPOCHS} epochs are expected to take {costs[name]:.2g} s, the least of {', '.join(sorted(costs))}"
     return built.get(name) or _build(labels, kernel, name, budget), reason
 
 
 def expected_seconds(
-    labels: Labels, propose: Callable[[Ints, np.random.Generator], Round], a_proposal: float, a_row: float
+    labels: Labels, propose: Callable[[Ints, np.random.Generator], Round], proposal_seconds: float, row_seconds: float
 ) -> float:
     """Return the seconds that accept/reject takes for `EPOCHS` epochs, by playing a pilot to its end.
 
-    A round `propose` costs `a_proposal` seconds a row, and an anchor that every round refused `a_row`, its exact row.
+    A round costs `proposal_seconds` a row, and an anchor that every round refused `row_seconds`, its exact row.
     """
     rng = np.random.default_rng(0)  # fixed: the algorithm chosen must not vary
     n = len(labels)
@@ -107,4 +107,4 @@ def expected_seconds(
         if number >= WHOLE_ROUNDS and len(rows) > PILOT_KEPT:
             weight *= len(rows) / PILOT_KEPT
             rows = rng.choice(rows, size=PILOT_KEPT, replace=False)
-    return EPOCHS * (proposals * a_proposal + rounds * SECONDS_A_ROUND + weight * len(rows) * a_row)
+    return EPOCHS * (proposals * proposal_seconds + rounds * SECONDS_A_ROUND + weight * len(rows) * row_seconds)

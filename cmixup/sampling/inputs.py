@@ -36,25 +36,25 @@ def as_labels(name: str, labels: Given, *, gaps: bool = False) -> Labels:
     """
     if isinstance(labels, Tensor) and (form := not_dense(labels)):
         raise InputError(f"{name} must be a dense tensor with values, got {form}")
-    checked = _float_array(name, to_numpy(labels) if isinstance(labels, Tensor) else labels)
-    shape = tuple(checked.shape)
+    values = _float_array(name, to_numpy(labels) if isinstance(labels, Tensor) else labels)
+    shape = tuple(values.shape)
     if len(shape) not in (1, 2):
         raise InputError(f"{name} must have shape (N,) or (N, d), got {shape}")
     if 0 in shape:
         raise InputError(f"{name} must not be empty, got shape {shape}")
-    checked = checked[:, 0] if shape[1:] == (1,) else checked
-    if float(checked.min()) >= -MAX_LABEL and float(checked.max()) <= MAX_LABEL:  # either is NaN if any label is
-        return checked
-    rows = checked.astype(np.float64).reshape(len(checked), -1)
-    bad = ~(np.abs(rows) <= MAX_LABEL)
+    values = values[:, 0] if shape[1:] == (1,) else values
+    if float(values.min()) >= -MAX_LABEL and float(values.max()) <= MAX_LABEL:  # either is NaN if any label is
+        return values
+    rows = values.astype(np.float64).reshape(len(values), -1)
+    is_bad = ~(np.abs(rows) <= MAX_LABEL)
     if gaps and rows.shape[1] > 1:
-        bad &= ~np.isnan(rows)
-    if bad.any():
-        got = f"got {float(rows[bad][0])!r} in row {int(bad.any(axis=1).argmax())}"
+        is_bad &= ~np.isnan(rows)
+    if is_bad.any():
+        got = f"got {float(rows[is_bad][0])!r} in row {int(is_bad.any(axis=1).argmax())}"
         raise InputError(f"{name} must be finite (and within +-{MAX_LABEL:g}), {got}")
     if (empty := np.isnan(rows).all(axis=1)).any():
         raise InputError(f"{name} must have an output in each row, got only NaN in row {int(empty.argmax())}")
-    return checked
+    return values
 
 
 def has_gaps(labels: Labels) -> bool:

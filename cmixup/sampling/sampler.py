@@ -69,7 +69,7 @@ class PartnerSampler:
         self._algorithm, self.reason = choose(data, kernel, method, budget)
         self.method = self._algorithm.name
         self._labels = data
-        self._kind = labels.new_empty(0) if isinstance(labels, Tensor) else data[:0]  # partners are of its kind
+        self._template = labels.new_empty(0) if isinstance(labels, Tensor) else data[:0]  # partners are of its kind
         self._warning = SelfPairWarning()
 
     def draw(self, anchors: Given, rng: Rng) -> Any:
@@ -85,7 +85,7 @@ class PartnerSampler:
         rows = as_anchors("anchors", anchors, len(self))
         partners = self._algorithm.draw(rows, numpy_rng(rng))
         self._warning.check(rows, partners, self.bandwidth, len(self))
-        return as_kind_of(self._kind, partners)
+        return as_kind_of(self._template, partners)
 
     def epoch(self, rng: Rng) -> Any:
         """Draw one partner for each of 0..N-1, in order and in one call (partners do not depend on the model).
@@ -165,9 +165,9 @@ class BatchPartnerSampler:
             as_labels(name, labels, gaps=True).astype(np.float64)
             for name, labels in (("first", first), ("second", second))
         )
-        d, other = (points.shape[1] if points.ndim > 1 else 1 for points in (anchors, pool))
-        if d != other:
-            raise InputError(f"first and second must have as many outputs, got {d} and {other}")
+        d, pool_d = (points.shape[1] if points.ndim > 1 else 1 for points in (anchors, pool))
+        if d != pool_d:
+            raise InputError(f"first and second must have as many outputs, got {d} and {pool_d}")
         if self.candidates == "b1+b2":
             pool = np.concatenate([anchors, pool])
         gaps = has_gaps(anchors) or has_gaps(pool)

@@ -49,22 +49,22 @@ class SparseRows(Rejection):
         if m == n:
             return _search_rows(self._cumulative, anchors, level), np.zeros(len(anchors), dtype=bool)
         proposal, refused = np.empty(len(anchors), dtype=np.int64), level >= mass
-        stored, other = np.flatnonzero(~refused), np.flatnonzero(refused)
+        stored, uniform = np.flatnonzero(~refused), np.flatnonzero(refused)
         row = anchors[stored]
         proposal[stored] = self._index[row, _search_rows(self._cumulative, row, level[stored])]
-        row = anchors[other]
-        proposal[other] = rng.integers(n, size=len(other))
-        weight = np.exp(-self.kernel.excess(self.distances.between(proposal[other], row), 0.0))
-        refused[other] = rng.random(len(other)) * tau[other] >= weight
+        row = anchors[uniform]
+        proposal[uniform] = rng.integers(n, size=len(uniform))
+        weight = np.exp(-self.kernel.excess(self.distances.between(proposal[uniform], row), 0.0))
+        refused[uniform] = rng.random(len(uniform)) * tau[uniform] >= weight
         # Stored partners are known by index: comparing K with tau would depend on rounding where distances tie.
-        refused[other] |= self._index[row, _search_rows(self._index, row, proposal[other] - 1)] == proposal[other]
+        refused[uniform] |= self._index[row, _search_rows(self._index, row, proposal[uniform] - 1)] == proposal[uniform]
         return proposal, refused
 
 
 def n_stored(n: int, memory_budget: int) -> int:
     """Return how many partners of each row fit the budget (bytes): all, or the number m, or 0."""
-    each = memory_budget // n - 8
-    return n if each >= 8 * n else max(0, min(n - 1, each // BYTES_PER_ENTRY))
+    row_bytes = memory_budget // n - 8
+    return n if row_bytes >= 8 * n else max(0, min(n - 1, row_bytes // BYTES_PER_ENTRY))
 
 
 def _heaviest(weight: Floats, m: int) -> tuple[Ints, Floats]:

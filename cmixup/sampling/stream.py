@@ -46,8 +46,8 @@ class SamplingAlgorithm(ABC):
     @property
     def nbytes(self) -> int:
         """Return the bytes held beside the labels."""
-        held = (getattr(value, "nbytes", None) for name, value in vars(self).items() if name != "labels")
-        return sum(size for size in held if isinstance(size, int))
+        sizes = (getattr(value, "nbytes", None) for name, value in vars(self).items() if name != "labels")
+        return sum(size for size in sizes if isinstance(size, int))
 
     @abstractmethod
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
@@ -98,7 +98,7 @@ class StreamedSampler(SamplingAlgorithm):
                     common = distance < FAR
                     share = common.mean(axis=1).clip(min=1 / common.shape[1])
                     total = np.where(common, distance, 0.0).sum(axis=1) / share
-                squares, gaps = (np.einsum("bm,bm->b", weight, by) for by in (weight, distance))
+                squares, gaps = (np.einsum("bm,bm->b", weight, factor) for factor in (weight, distance))
                 sums[s : s + ANCHORS_PER_BLOCK] += np.stack(
                     [weight.sum(axis=1), squares, (distance == 0).sum(axis=1), gaps, total], axis=1
                 )

@@ -33,16 +33,16 @@ def draw_within(labels: Labels, bandwidth: float, rng: np.random.Generator) -> I
         return Cells(points, Kernel(bandwidth), DEFAULT_BUDGET_BYTES).draw(np.arange(n), rng)
     exponents = _exponents(labels, bandwidth)
     if n < REJECTION_FROM:
-        return _chosen(exponents(slice(None)), rng)
-    proposing = UniformRejection(points, Kernel(bandwidth))
+        return _draw_columns(exponents(slice(None)), rng)
+    rejection = UniformRejection(points, Kernel(bandwidth))
     partners, pending, saved = np.empty(n, dtype=np.int64), np.arange(n), n
     while saved * n > WEIGHTS_A_ROUND + WEIGHTS_A_ROW * len(pending):
-        partners[pending], refused = proposing.propose(pending, rng)
+        partners[pending], refused = rejection.propose(pending, rng)
         saved, pending = len(pending) - int(refused.sum()), pending[refused]
     step = max(1, WEIGHTS_AT_ONCE // n)
     for s in range(0, len(pending), step):
         part = pending[s : s + step]
-        partners[part] = _chosen(exponents(part), rng)
+        partners[part] = _draw_columns(exponents(part), rng)
     return partners
 
 
@@ -65,7 +65,7 @@ def _exponents(labels: Labels, bandwidth: float) -> Callable[[Ints | slice], Flo
     return lambda anchors: -kernel.excess(pair_distance(points[anchors, None], points, points[0].size, gaps=gaps), 0.0)
 
 
-def _chosen(exponent: Floats, rng: np.random.Generator) -> Ints:
+def _draw_columns(exponent: Floats, rng: np.random.Generator) -> Ints:
     """Return a column (A,) int64 for each row of exponents (A, B), which are overwritten."""
     weight = np.exp(np.maximum(exponent, LOWEST, out=exponent), out=exponent)
     level = 1 - rng.random((len(weight), 1))  # never 0, so that no partner of probability 0 is drawn

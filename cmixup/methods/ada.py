@@ -99,8 +99,8 @@ def move_rows(state: Any, means: Means, gamma: Tensor) -> Any:
         return tuple(move_rows(part, means, gamma) for part in state)
     flat = state.flatten(start_dim=gamma.ndim) if state.ndim > gamma.ndim + 1 else state
     with in_32_bits(state.device):
-        _, mean = means.centred(wide := flat.to(gamma.dtype))
-        moved = torch.lerp(mean, wide, gamma.rsqrt().unsqueeze(-1))  # exact at gamma = 1
+        _, mean = means.centred(promoted := flat.to(gamma.dtype))
+        moved = torch.lerp(mean, promoted, gamma.rsqrt().unsqueeze(-1))  # exact at gamma = 1
     return moved.to(state.dtype).reshape(state.shape)
 
 
@@ -115,8 +115,8 @@ def k_means(points: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
     for step in range(k):
         total = weight.cumsum(axis=1)
         start[:, step] = (total <= level[step] * total[:, -1:]).sum(axis=1).clip(max=points.shape[1] - 1)
-        away = np.square(points - points[batch, start[:, step]][:, None]).sum(axis=2)
-        weight = away if step == 0 else np.minimum(weight, away)
+        squared = np.square(points - points[batch, start[:, step]][:, None]).sum(axis=2)
+        weight = squared if step == 0 else np.minimum(weight, squared)
     centres = points[batch[:, None], start]
     cluster = np.full(points.shape[:2], -1)
     for _ in range(LLOYD_STEPS):
@@ -126,7 +126,7 @@ def k_means(points: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
         if np.array_equal(nearest, cluster):
             break
         cluster = nearest
-        member = (cluster[:, :, None] == np.arange(k)).astype(points.dtype)
-        count = member.sum(axis=1)[..., None]
-        centres = np.where(count > 0, member.transpose(0, 2, 1) @ points / np.maximum(count, 1), centres)
+        membership = (cluster[:, :, None] == np.arange(k)).astype(points.dtype)
+        count = membership.sum(axis=1)[..., None]
+        centres = np.where(count > 0, membership.transpose(0, 2, 1) @ points / np.maximum(count, 1), centres)
     return cluster

@@ -19,15 +19,15 @@ def coral_penalty(outputs: Outputs) -> Tensor:
     means, width = outputs.means, outputs.features.shape[-1]
     offset, mean = means.centred(outputs.features)
     # The mean over pairs of ||a_e - a_e'||^2 is 2 E / (E - 1) times the mean of ||a_e - mean(a)||^2.
-    between = mean - (means.weight.unsqueeze(-1) * mean).sum(dim=-2, keepdim=True)
-    of_means = means.across(between.square().mean(dim=-1))
+    offsets = mean - (means.weight.unsqueeze(-1) * mean).sum(dim=-2, keepdim=True)
+    mean_term = means.across(offsets.square().mean(dim=-1))
     # <C_e, C_e'> is the sum of squared Gram entries of their rows over (n_e - 1)(n_e' - 1).
     gram = (offset @ offset.mT).square()
     v = means.weight * means.domain_size / (means.domain_size - 1).clamp_min(1)
     n_domains = means.n_domains[..., None, None]
     pairs = v.unsqueeze(-1) * v.unsqueeze(-2)
-    of_covariances = (gram * pairs * (n_domains * means.same_domain - 1)).sum(dim=(-2, -1))
-    return 2 * means.n_domains / (means.n_domains - 1).clamp_min(1) * (of_means + of_covariances / width**2)
+    covariance_term = (gram * pairs * (n_domains * means.same_domain - 1)).sum(dim=(-2, -1))
+    return 2 * means.n_domains / (means.n_domains - 1).clamp_min(1) * (mean_term + covariance_term / width**2)
 
 
 def coral(groups: int, weight: float = 1.0) -> Penalised:

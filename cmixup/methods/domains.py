@@ -59,16 +59,16 @@ class DomainBatchMethod(DomainMethod):
         x = data.train.x[torch.arange(min(2, len(data.train)))]
         with evaluating(model):
             features = model.features(x)
-            same = torch.allclose(model.head(features), model(x), rtol=1e-4, atol=1e-6)
-        if not same:
+            head_agrees = torch.allclose(model.head(features), model(x), rtol=1e-4, atol=1e-6)
+        if not head_agrees:
             raise InputError(f"model must predict head(features(x)) for this method; a part of {name} goes another way")
         self.n_features = features.shape[-1]
 
     def check_batch(self, batch_size: int) -> None:
         least = self.groups * self.min_rows
         if batch_size % self.groups or batch_size < least:
-            wanted = f"a multiple of groups = {self.groups}, {least} or more"
-            raise InputError(f"batch_size must be {wanted}, got {batch_size}")
+            expected = f"a multiple of groups = {self.groups}, {least} or more"
+            raise InputError(f"batch_size must be {expected}, got {batch_size}")
 
     def order(self, train: Split, batch_size: int, streams: Streams, **batching: bool) -> EpochBatches:
         """Return batches of `groups` domains; all are full, so `drop_last` has no effect."""
@@ -165,8 +165,8 @@ class Penalised(KeepsState, DomainBatchMethod):
         prediction = model(batch.x) if features is None else model.head(features)  # type: ignore[operator]
         errors = squared_errors(prediction, batch.y)
         mean = prediction.mean(dim=-3) if prediction.ndim > batch.y.ndim else prediction
-        means, wide = Means(batch.domain, errors.dtype), features if features is None else features.to(errors.dtype)
-        outputs = Outputs(mean, batch.y, errors, wide, means)
+        means, promoted = Means(batch.domain, errors.dtype), features if features is None else features.to(errors.dtype)
+        outputs = Outputs(mean, batch.y, errors, promoted, means)
         loss = means.across(outputs.errors)
         weights = [term.at(self.steps) for term in self.terms]
         with in_32_bits(errors.device):

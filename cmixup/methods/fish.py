@@ -46,7 +46,7 @@ class Fish(DomainMethod):
         Integer buffers (BatchNorm's counters) stay as the inner steps left them.
         """
         state = {name: value for name, value in stack.model.state_dict().items() if value.is_floating_point()}
-        before = {name: value.clone() for name, value in state.items()}
+        start = {name: value.clone() for name, value in state.items()}
         axis = batch.domain.ndim - 1
         parts = [
             batch.picked(lambda rows, g=g: rows.chunk(self.groups, dim=axis)[g])  # type: ignore[misc]
@@ -55,5 +55,5 @@ class Fish(DomainMethod):
         losses = [descend(self.loss(stack.model, part), stack.optimizer) for part in parts]
         with torch.no_grad():
             for name, value in state.items():
-                value.copy_(before[name].lerp(value, self.meta_lr))
+                value.copy_(start[name].lerp(value, self.meta_lr))
         return torch.stack(losses).mean(dim=0)

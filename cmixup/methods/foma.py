@@ -63,12 +63,12 @@ class FOMA(ERM):
 
     def order(self, train: Split, batch_size: int, streams: Streams, **batching: bool) -> EpochBatches:
         """Return shuffled batches, or as many batches of near labels, which hold some rows twice and others not."""
-        plain = super().order(train, batch_size, streams, **batching)
+        shuffled = super().order(train, batch_size, streams, **batching)
         if self.batches == "shuffled":
-            return plain
-        starts = np.cumsum(plain.sizes) - plain.sizes
-        rows = zip(plain.index[starts], plain.sizes.tolist(), strict=True)
-        return EpochBatches(np.concatenate([self._near(row, size, streams) for row, size in rows]), plain.sizes)
+            return shuffled
+        starts = np.cumsum(shuffled.sizes) - shuffled.sizes
+        rows = zip(shuffled.index[starts], shuffled.sizes.tolist(), strict=True)
+        return EpochBatches(np.concatenate([self._near_rows(row, size, streams) for row, size in rows]), shuffled.sizes)
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return `lam: (M,)` float32, one value a batch."""
@@ -77,19 +77,19 @@ class FOMA(ERM):
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         state = encode_to(model, batch.x, self.point)
         leaves = state if isinstance(state, tuple) else (state,)
-        rows = batch.y.ndim - 1  # axes before the features
-        parts = [leaf.flatten(start_dim=rows) for leaf in (*leaves, batch.y)]
-        changed = shrink(torch.cat(parts, dim=-1), batch.draws["lam"][..., 0], self.rho, leading=self.part == "leading")
-        *new, y = torch.split(changed, [part.shape[-1] for part in parts], dim=-1)
-        made = tuple(flat.reshape(leaf.shape) for flat, leaf in zip(new, leaves, strict=True))
-        mixed: Any = made if isinstance(state, tuple) else made[0]
+        row_axes = batch.y.ndim - 1  # axes before the features
+        parts = [leaf.flatten(start_dim=row_axes) for leaf in (*leaves, batch.y)]
+        shrunk = shrink(torch.cat(parts, dim=-1), batch.draws["lam"][..., 0], self.rho, leading=self.part == "leading")
+        *flat_leaves, y = torch.split(shrunk, [part.shape[-1] for part in parts], dim=-1)
+        new_leaves = tuple(flat.reshape(leaf.shape) for flat, leaf in zip(flat_leaves, leaves, strict=True))
+        mixed: Any = new_leaves if isinstance(state, tuple) else new_leaves[0]
         return self.error(decode_from(model, mixed, self.point), y)
 
-    def _near(self, row: int, size: int, streams: Streams) -> np.ndarray:
+    def _near_rows(self, row: int, size: int, streams: Streams) -> np.ndarray:
         """Return `row` and `size - 1` rows with labels near its own."""
         if self.batches == "kernel":
-            again = EpochBatches(np.full(size - 1, row), np.array([size - 1]))
-            return np.concatenate([[row], self.near.draw(again, streams.partners)])
+            repeated = EpochBatches(np.full(size - 1, row), np.array([size - 1]))
+            return np.concatenate([[row], self.near.draw(repeated, streams.partners)])
         distance = np.square(self._labels - self._labels[row]).sum(axis=1)
         distance[row] = -1.0
         return np.argpartition(distance, size - 1)[:size] if size < len(distance) else np.arange(len(distance))
@@ -101,8 +101,8 @@ def shrink(z: Tensor, lam: Tensor, rho: float, *, leading: bool) -> Tensor:
     Chosen are the trailing values, whose cumulative share of sum(s), from the largest on, is above rho, or the others.
     """
     with torch.no_grad():
-        wide = z.detach().double()
-        square, u = torch.linalg.eigh(wide @ wide.mT)  # ascending
+        z64 = z.detach().double()
+        square, u = torch.linalg.eigh(z64 @ z64.mT)  # ascending
         s, u = square.clamp_min(0).sqrt().flip(-1), u.flip(-1)
         share = s.cumsum(dim=-1) / s.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(s.dtype).tiny)
         share = share.clamp_max(1.0)  # two sums round differently, and rho = 1 chooses no trailing value

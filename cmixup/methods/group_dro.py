@@ -58,7 +58,7 @@ class GroupDRO(DomainMethod):
 
     def _weigh(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
         errors = self.errors(model(batch.x), batch.y)
-        rows = one_hot(self.domain_index(batch.domain), self.domain_ids.shape[-1]).to(errors.dtype)
-        risk = (errors.unsqueeze(-2) @ rows).squeeze(-2) / rows.sum(dim=-2).clamp_min(1)
+        membership = one_hot(self.domain_index(batch.domain), self.domain_ids.shape[-1]).to(errors.dtype)
+        risk = (errors.unsqueeze(-2) @ membership).squeeze(-2) / membership.sum(dim=-2).clamp_min(1)
         log_q = (self.log_q + self.eta * risk.detach()).log_softmax(dim=-1)
         return (log_q.exp() * risk).sum(dim=-1), log_q

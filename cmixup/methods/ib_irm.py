@@ -28,6 +28,6 @@ def ib_irm(
         ib_weight: weight of the variance after its annealing.
         ib_anneal: optimiser steps without it.
     """
-    of_irm = Term("weight", irm_penalty, weight, anneal, before=1.0)
-    terms = [of_irm, Term("ib_weight", bottleneck_penalty, ib_weight, ib_anneal)]
+    irm_term = Term("weight", irm_penalty, weight, anneal, before=1.0)
+    terms = [irm_term, Term("ib_weight", bottleneck_penalty, ib_weight, ib_anneal)]
     return Penalised(groups, terms, divide=True, min_rows=2, reads_features=True)

@@ -33,15 +33,15 @@ class InputNoise(ERM):
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         x = data.train.x[torch.arange(min(2, len(data.train)))]
         if not (isinstance(x, Tensor) and x.is_floating_point()):
-            kind = str(x.dtype) if isinstance(x, Tensor) else type(x).__name__
-            raise InputError(f"method InputNoise needs inputs that are real numbers, {data.train.name} has {kind}")
+            actual = str(x.dtype) if isinstance(x, Tensor) else type(x).__name__
+            raise InputError(f"method InputNoise needs inputs that are real numbers, {data.train.name} has {actual}")
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
-        width = np.full(len(order.index), self.std, dtype=np.float32)
-        return {"noise_std": width, "seed": step_seeds(order.sizes, streams.mixing)}
+        std = np.full(len(order.index), self.std, dtype=np.float32)
+        return {"noise_std": std, "seed": step_seeds(order.sizes, streams.mixing)}
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         assert batch.rng is not None  # drawn by `seed`
-        width = batch.draws["noise_std"]
-        noise = batch.rng.normal(batch.x) * width.reshape(*width.shape, *[1] * (batch.x.ndim - width.ndim))
+        std = batch.draws["noise_std"]
+        noise = batch.rng.normal(batch.x) * std.reshape(*std.shape, *[1] * (batch.x.ndim - std.ndim))
         return self.error(model(batch.x + noise), batch.y)

@@ -22,9 +22,9 @@ def irm_penalty(outputs: Outputs) -> Tensor:
     """
     means = outputs.means
     slope = 2 * (outputs.prediction * (outputs.prediction - outputs.y)).mean(dim=-1)
-    odd = means.same_domain.tril(-1).sum(dim=-1) % 2  # rank of each row in its domain
-    whole = (means.domain_size < FEW_ROWS).to(odd.dtype)
-    halves = [(half + whole).clamp_max(1.0) for half in (1 - odd, odd)]
+    is_odd = means.same_domain.tril(-1).sum(dim=-1) % 2  # rank of each row in its domain
+    is_small = (means.domain_size < FEW_ROWS).to(is_odd.dtype)
+    halves = [(half + is_small).clamp_max(1.0) for half in (1 - is_odd, is_odd)]
     return means.across(means.within(slope, halves[0]) * means.within(slope, halves[1]))
 
 

@@ -40,10 +40,10 @@ class LocalMetaMix(MetaMix):
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return the draws of `MetaMix` and `weight: (M, Q)` float32."""
-        drawn = super().draw(order, streams)
+        draws = super().draw(order, streams)
         distances = self.pairing.tasks.distances(order.index)
-        distance = np.take_along_axis(distances, drawn["pair"][:, :, None], axis=2)[:, :, 0]
-        return drawn | {"weight": np.asarray(self.form(order.index, distance), dtype=np.float32)}
+        distance = np.take_along_axis(distances, draws["pair"][:, :, None], axis=2)[:, :, 0]
+        return draws | {"weight": np.asarray(self.form(order.index, distance), dtype=np.float32)}
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         return super().step(stack, batch) if bool(batch.draws["weight"].any()) else batch.y.new_zeros(())

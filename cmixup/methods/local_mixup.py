@@ -47,20 +47,20 @@ class LocalMixup(Mix):
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return the draws of `Mix` and `weight: (M,)` float32 of every row."""
-        drawn = super().draw(order, streams)
-        distance = self.inputs.between(order.index, drawn["partner"])
-        return drawn | {"weight": np.asarray(self.form(order.index, distance), dtype=np.float32)}
+        draws = super().draw(order, streams)
+        distance = self.inputs.between(order.index, draws["partner"])
+        return draws | {"weight": np.asarray(self.form(order.index, distance), dtype=np.float32)}
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         """Take a step with those models that have at least one pair with weight."""
-        empty = batch.draws["weight"].sum(dim=-1) == 0
-        if not bool(empty.any()):
+        is_empty = batch.draws["weight"].sum(dim=-1) == 0
+        if not bool(is_empty.any()):
             return super().step(stack, batch)
         parameters = list(stack.model.parameters())
         before = [p.detach().clone() for p in parameters]
         loss = super().step(stack, batch)
         with torch.no_grad():
             for parameter, old in zip(parameters, before, strict=True):
-                of_model = empty.reshape(empty.shape + (1,) * (old.ndim - empty.ndim))
-                parameter.copy_(torch.where(of_model, old, parameter))
+                mask = is_empty.reshape(is_empty.shape + (1,) * (old.ndim - is_empty.ndim))
+                parameter.copy_(torch.where(mask, old, parameter))
         return loss

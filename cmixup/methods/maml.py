@@ -39,12 +39,12 @@ def adapt(
     The support `(K, ...)` with labels `(K,)` enters at the mix point `start`: `net(support, start)` predicts `(K, 1)`.
     """
 
-    def error(at: Parameters) -> Tensor:
-        return (functional_call(net, dict(at), (support, start)).squeeze(-1) - labels).square().mean()
+    def error(weights: Parameters) -> Tensor:
+        return (functional_call(net, dict(weights), (support, start)).squeeze(-1) - labels).square().mean()
 
     for _ in range(steps):
-        slopes = grad(error)(parameters)
-        parameters = {name: value - lr * slopes[name] for name, value in parameters.items()}
+        gradients = grad(error)(parameters)
+        parameters = {name: value - lr * gradients[name] for name, value in parameters.items()}
     return parameters
 
 
@@ -80,8 +80,8 @@ class MAML(Method):
         return squared_error(self.adapted(model, batch.x, self.inner.inner_steps), batch.y)
 
     def predictors(self) -> Mapping[str, PredictFn]:
-        steps, more = self.inner.inner_steps, self.inner.report_steps
-        counts = {"": steps} if more == steps else {"": steps, f"{more}_steps": more}
+        steps, report_steps = self.inner.inner_steps, self.inner.report_steps
+        counts = {"": steps} if report_steps == steps else {"": steps, f"{report_steps}_steps": report_steps}
         return {name: partial(self.adapted, steps=count) for name, count in counts.items()}
 
     def encode(self, model: Any, x: Tensor) -> Tensor:
@@ -114,14 +114,14 @@ class MAML(Method):
         pairs = (_gather(support, mixed.pair), mixed.lam) if mixed else ()
         layer = mixed.layer if mixed else start
 
-        def one(support: Tensor, labels: Tensor, query: Tensor, *pair: Tensor) -> Tensor:
+        def predict_task(support: Tensor, labels: Tensor, query: Tensor, *pair: Tensor) -> Tensor:
             weights = dict(adapt(net, start, parameters, support, labels, lr=lr, steps=steps))
             if pair:
                 first, second = (functional_call(net, weights, (state, start, layer)) for state in (pair[0], query))
                 query = interpolate(first, second, pair[1])
             return functional_call(net, weights, (query, layer)).squeeze(-1)
 
-        return vmap(one)(support, x.labels, query, *pairs)
+        return vmap(predict_task)(support, x.labels, query, *pairs)
 
 
 def _gather(support: Tensor, pair: Tensor) -> Tensor:

@@ -48,11 +48,11 @@ class MetaMix(MAML):
         """Return `pair` and `lam`, both `(M, Q)`, and for random layers `layer: (M,)`, equal within a batch."""
         pair = self.pairing.draw(order.index, streams.partners)
         lam = self.lam.draw(np.full(len(pair), pair.shape[1]), streams.lam).reshape(pair.shape)
-        drawn = {"pair": pair, "lam": lam}
+        draws = {"pair": pair, "lam": lam}
         if len(self.layers) > 1:
             layers = streams.mixing.integers(len(self.layers), size=len(order.sizes))
-            drawn["layer"] = np.repeat(layers, order.sizes)
-        return drawn
+            draws["layer"] = np.repeat(layers, order.sizes)
+        return draws
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean squared error on the mixed query, weighted by the draw `weight` if there is one."""

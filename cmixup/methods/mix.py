@@ -50,8 +50,8 @@ class Mix(Method):
 
     @property
     def divisible(self) -> bool:
-        plain = type(self).step is Mix.step and type(self).begin is Mix.begin
-        return plain and type(self.mixing).step is Mixing.step
+        default_hooks = type(self).step is Mix.step and type(self).begin is Mix.begin
+        return default_hooks and type(self.mixing).step is Mixing.step
 
     def check_batch(self, batch_size: int) -> None:
         self.pairing.check_batch(batch_size)
@@ -72,15 +72,15 @@ class Mix(Method):
         with evaluating(model):
             state = encode_to(model, train.x[torch.arange(min(2, len(train)))], layer)
         if not isinstance(state, Tensor) or state.ndim < 4 or max(state.shape[-2:]) < 2:
-            kind = tuple(state.shape) if isinstance(state, Tensor) else type(state).__name__
-            wanted = f"images (B, C, H, W) at layer {layer!r}, got {kind} of {train.name}"
-            raise InputError(f"mixing {type(self.mixing).__name__} needs {wanted}")
+            actual = tuple(state.shape) if isinstance(state, Tensor) else type(state).__name__
+            expected = f"images (B, C, H, W) at layer {layer!r}, got {actual} of {train.name}"
+            raise InputError(f"mixing {type(self.mixing).__name__} needs {expected}")
 
-    def check_partners(self, who: str) -> None:
-        """Raise `InputError` unless partners are known before the step, where the method called `who` reads them."""
+    def check_partners(self, method_name: str) -> None:
+        """Raise `InputError` unless partners are known before the step, where the method `method_name` reads them."""
         if self.pairing.in_step:
             name = type(self.pairing).__name__
-            raise InputError(f"pairing must give partners before the step for {who}, got {name}")
+            raise InputError(f"pairing must give partners before the step for {method_name}, got {name}")
 
     def begin(self, training: Training) -> None:
         self.pairing.begin(training)
@@ -88,20 +88,20 @@ class Mix(Method):
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return partner or candidates, lambda, the mixing's draws, and `layer: (M,)` if there are several."""
-        drawn = self.pairing.named_draws(order, streams.partners)
-        drawn |= {"lam": self.lam.draw(order.sizes, streams.lam), **self.mixing.draw(order, streams.mixing)}
+        draws = self.pairing.named_draws(order, streams.partners)
+        draws |= {"lam": self.lam.draw(order.sizes, streams.lam), **self.mixing.draw(order, streams.mixing)}
         if self.mixing.pairs > 1:
-            drawn["other_partner"] = self.pairing.draw(order, streams.partners)
-            drawn["other_lam"] = self.lam.draw(order.sizes, streams.lam)
-        drawn |= self.draw_layer(order, streams.mixing)
+            draws["other_partner"] = self.pairing.draw(order, streams.partners)
+            draws["other_lam"] = self.lam.draw(order.sizes, streams.lam)
+        draws |= self.draw_layer(order, streams.mixing)
         if self.transform is not None:
-            drawn["seed"] = step_seeds(order.sizes, streams.mixing)
-        return drawn
+            draws["seed"] = step_seeds(order.sizes, streams.mixing)
+        return draws
 
     def draw_layer(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return `layer: (M,)`, one a batch, if there are several."""
-        several, sizes = len(self.layers), order.sizes
-        return {"layer": np.repeat(rng.integers(several, size=len(sizes)), sizes)} if several > 1 else {}
+        n_layers, sizes = len(self.layers), order.sizes
+        return {"layer": np.repeat(rng.integers(n_layers, size=len(sizes)), sizes)} if n_layers > 1 else {}
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean squared error of the mixed batch, weighted by the draw `weight` if there is one."""

@@ -102,7 +102,7 @@ class PolicySearch:
     def __init__(self, options: Search, method: Mix, training: Training):
         self.options, self.method, self.training, self.device = options, method, training, training.stack.device
         self.methods: Sequence[Mix] = training.methods
-        self.pairings: list[Neighbours] = [one.pairing for one in training.methods]
+        self.pairings: list[Neighbours] = [run_method.pairing for run_method in training.methods]
         self.rngs = [streams.mixing for streams in training.streams]
         self.features = self._tensor([pairing.features.numpy() for pairing in self.pairings])
         self.predictor = copy.deepcopy(training.stack.model)
@@ -118,19 +118,19 @@ class PolicySearch:
         losses: list[list[float]] = [[] for _ in self.rngs]
         rewards: list[list[float]] = [[] for _ in self.rngs]
         seeds = [int(rng.integers(2**62)) for rng in self.rngs]
-        policies, random = [], [Draws(seed) for seed in seeds]
-        for of_run in random:
-            with of_run.used():
+        policies, generators = [], [Draws(seed) for seed in seeds]
+        for generator in generators:
+            with generator.used():
                 policies.append(mlp(self.features.shape[-1], *[POLICY_WIDTH] * 4, len(self.pairings[0].options)))
         policy = stack_modules(policies).to(self.device)
         optimizer = Adam(policy.parameters(), self.options.policy_lr)
         # The generator that made the first run's policy goes on to the dropout of the predictors, if they have any.
-        with random[0].used(everywhere=may_draw(self.predictor)):
+        with generators[0].used(everywhere=may_draw(self.predictor)):
             for step in range(1, self.options.outer + 1):
                 rows = [rng.permutation(n_rows)[: self.options.n_policy] for rng in self.rngs]
                 features = self.features.take_along_dim(self._tensor(rows).unsqueeze(-1), dim=-2)
                 log_pi = policy(features).log_softmax(dim=-1)
-                drawn, orders, draws = self._draw(rows, log_pi.detach())
+                chosen, orders, draws = self._draw(rows, log_pi.detach())
                 self.predictor.load_state_dict(self.start)
                 self.predictor.train()
                 self.optimizer.reset()
@@ -139,13 +139,13 @@ class PolicySearch:
                 for place, loss in enumerate(self.score()):
                     rewards[place].append(float(np.mean(losses[place][-BASELINE_STEPS:] or [loss])) - loss)
                     losses[place].append(loss)
-                standardised = [past[-1] / max(float(np.std(past)), 1e-12) for past in rewards]
+                standardised = [history[-1] / max(float(np.std(history)), 1e-12) for history in rewards]
                 reward = torch.tensor(standardised, device=self.device).reshape(log_pi.shape[:-2])
-                descend(policy_loss(log_pi, self._tensor(drawn), reward, self.options.entropy), optimizer)
+                descend(policy_loss(log_pi, self._tensor(chosen), reward, self.options.entropy), optimizer)
                 self.training.on_epoch(0, [{"search_percent": 100 * step / self.options.outer}])
             with torch.no_grad():
-                learned = self._by_run(policy(self.features).double().softmax(dim=-1))
-        for pairing, pi in zip(self.pairings, learned, strict=True):
+                probabilities = self._by_run(policy(self.features).double().softmax(dim=-1))
+        for pairing, pi in zip(self.pairings, probabilities, strict=True):
             pairing.probabilities = pi
 
     def score(self) -> list[float]:
@@ -160,8 +160,8 @@ class PolicySearch:
                 total += square.masked_fill(rows.y.isnan(), 0.0).sum(dim=(-2, -1))
         if not bool(torch.isfinite(total).all()):
             raise InputError(f"the search of MixRL diverged, with inner_lr {self.options.inner_lr!r}")
-        known = [int((~data.val.y.isnan()).sum()) for data in self.training.data]
-        return [of_run / count for of_run, count in zip(total.tolist(), known, strict=True)]
+        counts = [int((~data.val.y.isnan()).sum()) for data in self.training.data]
+        return [error_sum / count for error_sum, count in zip(total.tolist(), counts, strict=True)]
 
     def _draw(
         self, rows: Sequence[np.ndarray], log_pi: Tensor
@@ -174,12 +174,12 @@ class PolicySearch:
             chosen.append(pairing.choose(examples, rng))
             partners = pairing.partners(examples, chosen[-1], rng)
             size, steps = min(self.options.inner_batch, len(examples)), self.options.n_in
-            some = [rng.choice(len(examples), size, replace=False, shuffle=False) for _ in range(steps)]
-            places = np.concatenate(some)
+            batches = [rng.choice(len(examples), size, replace=False, shuffle=False) for _ in range(steps)]
+            places = np.concatenate(batches)
             orders.append(order := EpochBatches(examples[places], np.full(steps, size)))
             lam = method.lam.draw(order.sizes, rng)
-            more = method.mixing.draw(order, rng) | method.draw_layer(order, rng)
-            draws.append({"partner": partners[places], "lam": lam, **more})
+            other_draws = method.mixing.draw(order, rng) | method.draw_layer(order, rng)
+            draws.append({"partner": partners[places], "lam": lam, **other_draws})
         return chosen, orders, draws
 
     def _tensor(self, arrays: Sequence[np.ndarray]) -> Tensor:
@@ -197,5 +197,5 @@ def policy_loss(log_pi: Tensor, chosen: Tensor, reward: Tensor, entropy: float) 
     It takes log probabilities `(..., B, n_options)`, the options drawn `(..., B)` int64, the standardised reward R
     `(...)` and the weight of the mean entropy.
     """
-    picked = log_pi.gather(-1, chosen.unsqueeze(-1)).squeeze(-1).mean(dim=-1)
-    return -(reward * picked - entropy * (log_pi.exp() * log_pi).sum(dim=-1).mean(dim=-1))
+    log_chosen = log_pi.gather(-1, chosen.unsqueeze(-1)).squeeze(-1).mean(dim=-1)
+    return -(reward * log_chosen - entropy * (log_pi.exp() * log_pi).sum(dim=-1).mean(dim=-1))

@@ -52,11 +52,11 @@ class MRMAML(MAML):
         """Encode with weights drawn from the run's stream for training; with the means in evaluation mode."""
         if not model.training:
             return super().encode(model, x)
-        drawn = {
+        weights = {
             name: mu + softplus(r) * torch.empty_like(mu).normal_(generator=generator_for(mu.device))
             for (name, mu), r in zip(_means(model), model.rho, strict=True)
         }
-        return functional_call(model.encoder, drawn, (x.flatten(0, 1),)).unflatten(0, x.shape[:2])
+        return functional_call(model.encoder, weights, (x.flatten(0, 1),)).unflatten(0, x.shape[:2])
 
     def codes(self, model: nn.Module, support: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
         """Return the encoder's outputs for support and query, each with a draw of its own."""

@@ -101,8 +101,8 @@ class RCMixup(KeepsState, Mix):
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         places = EpochBatches(np.searchsorted(self.kept, order.index), order.sizes)
-        drawn = super().draw(places, streams)
-        return drawn | {name: self.kept[drawn[name]] for name in DRAWN_ROWS.values() if name in drawn}
+        draws = super().draw(places, streams)
+        return draws | {name: self.kept[draws[name]] for name in DRAWN_ROWS.values() if name in draws}
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
         """Load the result of `get_extra_state`; the pairing loads its bandwidth next."""
@@ -127,8 +127,8 @@ class RCMixup(KeepsState, Mix):
     def _try_bandwidths(self, batch_size: int, streams: Streams, batching: Mapping[str, bool]) -> None:
         """Choose the bandwidth that trains best; weights, optimisers and random numbers are as before afterwards."""
         training, stack = self._training, self._training.stack
-        start, own = copy.deepcopy((stack.state_dict(), self.mixing.state_dict()))
-        drawn = streams.state_dict(), training.random.state_dict()
+        stack_state, mixing_state = copy.deepcopy((stack.state_dict(), self.mixing.state_dict()))
+        random_states = streams.state_dict(), training.random.state_dict()
         best, best_score = self.pairing.bandwidth, torch.tensor([self._metric.worst], dtype=torch.float64)
         for bandwidth in self.bandwidths:
             self.pairing.bandwidth = bandwidth
@@ -138,8 +138,8 @@ class RCMixup(KeepsState, Mix):
                 score = training.score("val", training.predict("val"))
                 if bool(self._metric.better(score, best_score)):
                     best, best_score = bandwidth, score
-            stack.load_state_dict(start)
-            self.mixing.load_state_dict(own)
-            streams.load_state_dict(drawn[0])
-            training.random.load_state_dict(drawn[1])
+            stack.load_state_dict(stack_state)
+            self.mixing.load_state_dict(mixing_state)
+            streams.load_state_dict(random_states[0])
+            training.random.load_state_dict(random_states[1])
         self.pairing.bandwidth = best

@@ -54,13 +54,13 @@ class SKMixup(Mix):
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return the draws of `Mix` with `lam` warped."""
-        drawn = super().draw(order, streams)
-        lam, partner = drawn["lam"].astype(np.float64), drawn["partner"]
+        draws = super().draw(order, streams)
+        lam, partner = draws["lam"].astype(np.float64), draws["partner"]
         if self._inputs is None:
-            d = np.square(self._labels[order.index] - self._labels[partner]).sum(axis=1)
+            squared = np.square(self._labels[order.index] - self._labels[partner]).sum(axis=1)
         else:
-            d = np.square(self._inputs.between(order.index, partner))
-        return drawn | {"lam": warp(lam, d, order.sizes, self.tau_max, self.tau_std)}
+            squared = np.square(self._inputs.between(order.index, partner))
+        return draws | {"lam": warp(lam, squared, order.sizes, self.tau_max, self.tau_std)}
 
 
 def warp(lam: np.ndarray, d: np.ndarray, sizes: np.ndarray, tau_max: float, tau_std: float) -> np.ndarray:

@@ -64,8 +64,8 @@ def domain_batches(domain: np.ndarray, groups: int, rows: int, rng: np.random.Ge
         raise InputError(f"a batch of {groups} domains x {rows} rows is larger than the {len(domain)} training rows")
     chosen = rng.random((n_batches, len(counts))).argsort(axis=1)[:, :groups].ravel()
     n = counts[chosen]
-    apart, anywhere = without_replacement(np.maximum(n, rows), rows, rng), rng.integers(n[:, None], size=(len(n), rows))
-    place = np.where((n > rows)[:, None], apart, anywhere)
+    unique, repeats = without_replacement(np.maximum(n, rows), rows, rng), rng.integers(n[:, None], size=(len(n), rows))
+    place = np.where((n > rows)[:, None], unique, repeats)
     by_domain, starts = np.argsort(domain, kind="stable"), np.cumsum(counts) - counts
     index = by_domain[starts[chosen][:, None] + place].ravel()
     return EpochBatches(index, np.full(n_batches, groups * rows, dtype=np.int64))

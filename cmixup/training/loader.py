@@ -36,27 +36,27 @@ class BatchLoader:
         self.labels = labels or LabelScaling()
         # Runs of one split share its rows on the device.
         shared = isinstance(splits[0].x, Tensor) and all(s is splits[0] for s in splits)
-        held = splits[:1] if shared else splits
-        resident = [s.x for s in held if isinstance(s.x, Tensor)]
-        read = splits[0].x if len(splits) == 1 else Together([s.x for s in splits])
-        self._x: Any = torch.cat(resident) if resident else read
+        unique_splits = splits[:1] if shared else splits
+        resident = [s.x for s in unique_splits if isinstance(s.x, Tensor)]
+        on_demand = splits[0].x if len(splits) == 1 else Together([s.x for s in splits])
+        self._x: Any = torch.cat(resident) if resident else on_demand
         if hasattr(self._x, "to"):
             self._x = self._x.to(device)
         self.index_device = getattr(self._x, "device", torch.device("cpu"))
-        self._y = torch.cat([s.y for s in held]).to(device)
-        self._domain = torch.cat([s.domain for s in held]).to(device)
+        self._y = torch.cat([s.y for s in unique_splits]).to(device)
+        self._domain = torch.cat([s.domain for s in unique_splits]).to(device)
         # Rows of all runs lie one after another, so that one index reaches any of them.
         self._start = torch.arange(self.size, device=self.index_device)[:, None] * (0 if shared else self.n_rows)
 
     @property
     def y(self) -> Tensor:
         """All labels in their own unit, `(N, d_y)` or `(E, N, d_y)`."""
-        return self._every(self._y)
+        return self._per_run(self._y)
 
     @property
     def domain(self) -> Tensor:
         """All domains, `(N,)` or `(E, N)`."""
-        return self._every(self._domain)
+        return self._per_run(self._domain)
 
     def fetch(self, index: Tensor, view: Tensor | None = None) -> Batch:
         """Return the rows `index: (E, B)` int64 at `index_device`, of inputs that are `Sampled` in these views."""
@@ -84,8 +84,8 @@ class BatchLoader:
 
     def in_order(self, batch_size: int) -> Iterator[Any]:
         """Yield the inputs of all rows, from first to last, `batch_size` at once."""
-        every = torch.arange(self.n_rows, device=self.index_device).expand(self.size, -1)
-        for batch in self.fetch_batches([(index, None) for index in torch.split(every, batch_size, dim=1)]):
+        all_rows = torch.arange(self.n_rows, device=self.index_device).expand(self.size, -1)
+        for batch in self.fetch_batches([(index, None) for index in torch.split(all_rows, batch_size, dim=1)]):
             yield batch.x
 
     def _batch(self, flat: Tensor, x: Any) -> Batch:
@@ -119,25 +119,25 @@ class BatchLoader:
             raise InputError(f"all runs of a stack need the same draws, got {[sorted(d) for d in draws]}")
         devices = dict.fromkeys(draws[0], self.device) | dict.fromkeys(GATHER_KEYS, self.index_device)
         drawn = {name: self._aligned([d[name] for d in draws], devices[name]) for name in draws[0]}
-        which = {name: drawn.pop(name, None) for name in GATHER_KEYS}
-        read = {"": self._aligned([order.index for order in orders], self.index_device)}
-        read |= {name: drawn_rows for name, key in DRAWN_ROWS.items() if (drawn_rows := which[key]) is not None}
-        views = {name: which.get(f"{DRAWN_ROWS[name]}_view" if name else "view") for name in read}
-        per_row = {name: rows[0, 0].numel() for name, rows in read.items()}  # rows that are read for one
+        row_draws = {name: drawn.pop(name, None) for name in GATHER_KEYS}
+        indices = {"": self._aligned([order.index for order in orders], self.index_device)}
+        indices |= {name: drawn_rows for name, key in DRAWN_ROWS.items() if (drawn_rows := row_draws[key]) is not None}
+        views = {name: row_draws.get(f"{DRAWN_ROWS[name]}_view" if name else "view") for name in indices}
+        per_row = {name: rows[0, 0].numel() for name, rows in indices.items()}  # rows that are read for one
         chunks = self._chunks(sizes, max(2, sum(per_row.values())))
         keys = [
-            (of[:, rows].flatten(1), None if (view := views[name]) is None else view[:, rows])
+            (index[:, rows].flatten(1), None if (view := views[name]) is None else view[:, rows])
             for rows, _ in chunks
-            for name, of in read.items()
+            for name, index in indices.items()
         ]
         fetched = self.fetch_batches(keys)
         seeds = zip(*(d["seed"][np.cumsum(sizes) - 1].tolist() for d in draws if "seed" in d), strict=True)
         for rows, group in chunks:
-            parts = {name: self._split(next(fetched), [per_row[name] * size for size in group]) for name in read}
-            extra = {name: self._pieces(self._shaped(of[:, rows].flatten(0, 1)), group) for name, of in drawn.items()}
+            parts = {name: self._split(next(fetched), [per_row[name] * size for size in group]) for name in indices}
+            extra = {name: self._pieces(self._shaped(v[:, rows].flatten(0, 1)), group) for name, v in drawn.items()}
             for b, batch in enumerate(parts.pop("")):
-                with_rows: dict[str, Any] = {name: theirs[b] for name, theirs in parts.items()}
-                if which["seed"] is not None:
+                with_rows: dict[str, Any] = {name: part[b] for name, part in parts.items()}
+                if row_draws["seed"] is not None:
                     with_rows["rng"] = StepRandom(next(seeds), self.device)
                 yield replace(batch, draws={name: pieces[b] for name, pieces in extra.items()}, **with_rows)
 
@@ -148,7 +148,7 @@ class BatchLoader:
         """Return rows of all runs, `(E * B, ...)`, as `(E, B, ...)`, or as they are where E is 1."""
         return rows if self.size == 1 else rows.reshape(self.size, -1, *rows.shape[1:])
 
-    def _every(self, rows: Tensor) -> Tensor:
+    def _per_run(self, rows: Tensor) -> Tensor:
         return self._shaped(rows) if len(rows) == self.size * self.n_rows else rows.expand(self.size, *rows.shape)
 
     def _pieces(self, value: Tensor, sizes: list[int]) -> tuple[Tensor, ...]:
@@ -180,7 +180,7 @@ def predict(
     model.eval()
     with torch.no_grad():
         if views := rows.all_views(batch_size):
-            means = [torch.cat([predict_fn(model, x) for x in of_row]).mean(dim=0, keepdim=True) for of_row in views]
+            means = [torch.cat([predict_fn(model, x) for x in blocks]).mean(dim=0, keepdim=True) for blocks in views]
             return loss.to_labels(torch.cat(means), rows.labels)
         outputs = torch.cat([predict_fn(model, x) for x in rows.in_order(batch_size)], dim=-2)
         return loss.to_labels(outputs, rows.labels)

@@ -64,12 +64,12 @@ class LabelScaling:
                 variance = (y.double() - mean).square().nanmean(dim=0, keepdim=True)
             std = (variance.mean(dim=1, keepdim=True) if form == "loss" else variance).sqrt()
             means.append(mean)
-            low, high = (torch.where(y.isnan(), far, y.double()) for far in (math.inf, -math.inf))
+            low, high = (torch.where(y.isnan(), fill, y.double()) for fill in (math.inf, -math.inf))
             vary = varies(low.amin(dim=0, keepdim=True), high.amax(dim=0, keepdim=True), len(y))
             vary = vary.any(dim=1, keepdim=True) if form == "loss" else vary
             stds.append(torch.where(vary & (form != "centre"), std, 1.0).to(y.dtype))
-        together = [torch.stack(values) if len(values) > 1 else values[0] for values in (means, stds)]
-        return cls(form, *(values.to(device) for values in together))
+        stacked = [torch.stack(values) if len(values) > 1 else values[0] for values in (means, stds)]
+        return cls(form, *(values.to(device) for values in stacked))
 
     def scale(self, y: Tensor) -> Tensor:
         """Return labels `(..., B, d_y)` in the loss's units."""
@@ -86,8 +86,8 @@ class LabelScaling:
         """Return mean and standard deviation of the run at `place`, `d_y` numbers each, or nothing for `none`."""
         if self.form == "none":
             return {}
-        both = {"mean": self.mean, "std": self.std}
-        return {name: (values[place] if values.ndim == 3 else values)[0].tolist() for name, values in both.items()}
+        moments = {"mean": self.mean, "std": self.std}
+        return {name: (values[place] if values.ndim == 3 else values)[0].tolist() for name, values in moments.items()}
 
 
 class InLossUnits(Backbone):
@@ -186,8 +186,8 @@ def mean_names(names: Iterable[str]) -> list[str]:
 
 def joined(predictions: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return means and standard deviations side by side, `(N, 2 d_y)`, of each predictor that has both."""
-    both = {name: std_name(name) for name in mean_names(predictions) if std_name(name) in predictions}
-    return {name: torch.cat([predictions[name], predictions[std]], dim=-1) for name, std in both.items()}
+    std_names = {name: std_name(name) for name in mean_names(predictions) if std_name(name) in predictions}
+    return {name: torch.cat([predictions[name], predictions[std]], dim=-1) for name, std in std_names.items()}
 
 
 def variance_of(raw: Tensor) -> Tensor:
@@ -212,22 +212,22 @@ def _known_squares(prediction: Tensor, target: Tensor) -> Tensor:
     return _squares(prediction, target.masked_fill(missing, 0.0)).masked_fill(missing, 0.0)
 
 
-def _surprise(prediction: Tensor, target: Tensor) -> Tensor:
+def _negative_log_likelihood(prediction: Tensor, target: Tensor) -> Tensor:
     """Return negative log likelihoods `(..., B, d_y)` in nats, of members their mean; `prediction: (..., B, 2 d_y)`."""
     members = prediction.ndim == target.ndim + 1
-    wanted = (*target.shape[:-1], 2 * target.shape[-1])
-    if tuple(prediction.shape[-2:]) != wanted[-2:] or (not members and tuple(prediction.shape) != wanted):
+    shape = (*target.shape[:-1], 2 * target.shape[-1])
+    if tuple(prediction.shape[-2:]) != shape[-2:] or (not members and tuple(prediction.shape) != shape):
         raise InputError(
-            f"prediction must have a mean and a variance for each label, shape {wanted}, got {tuple(prediction.shape)}"
+            f"prediction must have a mean and a variance for each label, shape {shape}, got {tuple(prediction.shape)}"
         )
     mean, raw = prediction.chunk(2, dim=-1)
     variance = variance_of(raw)
     square = (mean - (target.unsqueeze(-3) if members else target)).square()
-    surprise = HALF_LOG + 0.5 * (variance.log() + square / variance)
-    return surprise.mean(dim=-3) if members else surprise
+    nll = HALF_LOG + 0.5 * (variance.log() + square / variance)
+    return nll.mean(dim=-3) if members else nll
 
 
 SQUARED = Loss("squared", 1, _squares)
-GAUSSIAN = Loss("gaussian", 2, _surprise, "nll")
+GAUSSIAN = Loss("gaussian", 2, _negative_log_likelihood, "nll")
 LOSSES = {loss.name: loss for loss in (SQUARED, GAUSSIAN)}
 squared_error, squared_errors = SQUARED.error, SQUARED.errors

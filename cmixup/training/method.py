@@ -135,8 +135,8 @@ def check_data(method: Method, data: RegressionData) -> None:
     """Raise `InputError` if a method cannot train on this kind of data: tasks, plain rows, or rows of one domain."""
     name = type(method).__name__
     if isinstance(data.train.x, Tasks) != method.tasks:
-        kind = "tasks (support and query of one object)" if method.tasks else "plain rows"
-        raise InputError(f"method {name} needs a dataset of {kind}, got {data.name}")
+        expected = "tasks (support and query of one object)" if method.tasks else "plain rows"
+        raise InputError(f"method {name} needs a dataset of {expected}, got {data.name}")
     if bool((gaps := data.train.y.isnan()).any()):
         if not method.gaps or method.losses == (SQUARED.name,):
             raise InputError(f"method {name} takes no labels with gaps, which {data.train.name} has")
@@ -161,13 +161,13 @@ def shared_options(method: Method) -> str:
 
     These are classes and attributes that are a number, a word, a list, true, false, None or a dataclass.
     """
-    apart, options = per_run(method), []
+    separate, options = per_run(method), []
     for path, part in method.named_modules():
-        inside = path.partition(".")[0] in apart
-        plain = {
+        is_apart = path.partition(".")[0] in separate
+        values = {
             name: value for name, value in vars(part).items()
-            if not inside and (isinstance(value, (int, float, str, list, tuple, type(None))) or is_dataclass(value))
-            and not name.startswith("_") and name not in apart
+            if not is_apart and (isinstance(value, (int, float, str, list, tuple, type(None))) or is_dataclass(value))
+            and not name.startswith("_") and name not in separate
         }  # fmt: skip
-        options.append((path, type(part).__name__, plain))
+        options.append((path, type(part).__name__, values))
     return repr(options)

@@ -50,20 +50,20 @@ class ModelStack:
             else:
                 self._best[name][better] = value[better]
 
-    def load_best(self, which: Tensor | None = None) -> None:
-        """Load the remembered weights into the models where `which: (E,)` is true, or all; the optimiser stays."""
-        if which is None or (self.size == 1 and bool(which)):
+    def load_best(self, chosen: Tensor | None = None) -> None:
+        """Load the remembered weights into the models where `chosen: (E,)` is true, or all; the optimiser stays."""
+        if chosen is None or (self.size == 1 and bool(chosen)):
             self.model.load_state_dict(self._best)
         elif self.size > 1:
             for name, value in self.model.state_dict().items():
-                value[which] = self._best[name][which]
+                value[chosen] = self._best[name][chosen]
 
     def take(self, other: "ModelStack", places: Sequence[int]) -> None:
         """Go on with the weights, the remembered ones and the optimiser's state of E > 1 models of a larger stack."""
         index = torch.tensor(places, device=self.device)
-        theirs = other.model.state_dict()
+        other_state = other.model.state_dict()
         for name, value in self.model.state_dict().items():
-            value.copy_(theirs[name][index])
+            value.copy_(other_state[name][index])
             self._best[name].copy_(other._best[name][index])
         self.optimizer.take(other.optimizer, index)
 
@@ -98,26 +98,26 @@ def stack_modules(modules: Sequence[AnyModule]) -> AnyModule:
     first = modules[0]
     if len(modules) == 1:
         return first
-    together = copy.copy(first)
-    together._parameters, together._buffers, together._modules = {}, {}, {}
+    stacked = copy.copy(first)
+    stacked._parameters, stacked._buffers, stacked._modules = {}, {}, {}
     for name, parameter in first._parameters.items():
-        made = None if parameter is None else nn.Parameter(_stacked(name, modules), parameter.requires_grad)
-        together._parameters[name] = made
+        value = None if parameter is None else nn.Parameter(_stacked(name, modules), parameter.requires_grad)
+        stacked._parameters[name] = value
     for name, buffer in first._buffers.items():
-        together._buffers[name] = buffer if buffer is None else _stacked(name, modules)
+        stacked._buffers[name] = buffer if buffer is None else _stacked(name, modules)
     for name, part in first._modules.items():
-        together._modules[name] = part if part is None else stack_modules([m.get_submodule(name) for m in modules])
-    return together
+        stacked._modules[name] = part if part is None else stack_modules([m.get_submodule(name) for m in modules])
+    return stacked
 
 
-def unstack_modules(together: nn.Module, modules: Sequence[nn.Module]) -> None:
+def unstack_modules(stack: nn.Module, modules: Sequence[nn.Module]) -> None:
     """Copy the trained parameters and buffers of a stack back into its modules."""
     if len(modules) == 1:
         return
-    for name, value in [*together.named_parameters(), *together.named_buffers()]:
-        for module, of_one in zip(modules, value.detach(), strict=True):
+    for name, value in [*stack.named_parameters(), *stack.named_buffers()]:
+        for module, model_value in zip(modules, value.detach(), strict=True):
             parts = dict([*module.named_parameters(), *module.named_buffers()])
-            parts[name].detach().copy_(of_one)
+            parts[name].detach().copy_(model_value)
 
 
 def _stacked(name: str, modules: Sequence[nn.Module]) -> Tensor:

@@ -44,8 +44,8 @@ class Optimizer:
         if permuted:
             self._update(list(permuted), list(permuted.values()))
 
-    def _update(self, on: list[int], gradients: list[Tensor]) -> None:
-        """Update the parameters `on` by their gradients in memory order."""
+    def _update(self, index: list[int], gradients: list[Tensor]) -> None:
+        """Update the parameters `index` by their gradients in memory order."""
 
     def reset(self) -> None:
         """Set moments and momentum to 0, as in a new optimiser; `lr` stays."""
@@ -58,20 +58,20 @@ class Optimizer:
 
     def load_state_dict(self, state: Mapping[str, Sequence[Tensor]]) -> None:
         """Load the result of `state_dict`."""
-        for mine, given in zip(self._tensors(), state["state"], strict=True):
-            mine.copy_(given)
+        for tensor, value in zip(self._tensors(), state["state"], strict=True):
+            tensor.copy_(value)
 
     def take(self, other: Self, places: Tensor) -> None:
         """Go on with the state of some models of a stack, `places: (E,)` of an optimiser of the same kind."""
-        for mine, given in zip(self._tensors(), other._tensors(), strict=True):
-            mine.copy_(given if mine.shape == given.shape else given[places])
+        for tensor, value in zip(self._tensors(), other._tensors(), strict=True):
+            tensor.copy_(value if tensor.shape == value.shape else value[places])
 
     def _tensors(self) -> list[Tensor]:
         """Return the moments, momentum and counts of steps."""
         return []
 
     def _parts(
-        self, on: list[int], gradients: list[Tensor], *state: list[Tensor]
+        self, index: list[int], gradients: list[Tensor], *state: list[Tensor]
     ) -> Iterator[tuple[list[list[Tensor]], float, float]]:
         """Yield values, gradients and state of the models that share both rates, with these rates.
 
@@ -79,11 +79,11 @@ class Optimizer:
         """
         sizes, rates = _groups(self.lr, self.weight_decay)
         if len(sizes) == 1:
-            yield [_pick(self._values, on), gradients, *(_pick(tensors, on) for tensors in state)], *rates[0]
+            yield [_pick(self._values, index), gradients, *(_pick(tensors, index) for tensors in state)], *rates[0]
             return
         if self._cut[0] != sizes:
             self._cut = sizes, [[torch.split(t, sizes) for t in tensors] for tensors in (self._values, *state)]
-        values, *others = (_pick(tensors, on) for tensors in self._cut[1])
+        values, *others = (_pick(tensors, index) for tensors in self._cut[1])
         cut = [values, [torch.split(gradient, sizes) for gradient in gradients], *others]
         for k, (lr, weight_decay) in enumerate(rates):
             yield [[pieces[k] for pieces in tensors] for tensors in cut], lr, weight_decay
@@ -102,13 +102,13 @@ class Adam(Optimizer):
     def _tensors(self) -> list[Tensor]:
         return [*self._mean, *self._square, self._count]
 
-    def _update(self, on: list[int], gradients: list[Tensor]) -> None:
-        if len(on) == len(self.params):
+    def _update(self, index: list[int], gradients: list[Tensor]) -> None:
+        if len(index) == len(self.params):
             self._count += 1
         else:
-            self._count[on] += 1
-        counts = _pick(self._counts, on)
-        for (values, slopes, mean, square), lr, weight_decay in self._parts(on, gradients, self._mean, self._square):
+            self._count[index] += 1
+        counts = _pick(self._counts, index)
+        for (values, slopes, mean, square), lr, weight_decay in self._parts(index, gradients, self._mean, self._square):
             torch._fused_adam_(
                 values, slopes, mean, square, [], counts, lr=lr, beta1=0.9, beta2=0.999, weight_decay=weight_decay,
                 eps=1e-8, amsgrad=False, maximize=False,
@@ -126,9 +126,9 @@ class SGD(Optimizer):
     def _tensors(self) -> list[Tensor]:
         return self._buffer
 
-    def _update(self, on: list[int], gradients: list[Tensor]) -> None:
+    def _update(self, index: list[int], gradients: list[Tensor]) -> None:
         # With a zero buffer and no dampening the first step needs no special case: buffer = momentum * 0 + gradient.
-        for (values, slopes, buffer), lr, weight_decay in self._parts(on, gradients, self._buffer):
+        for (values, slopes, buffer), lr, weight_decay in self._parts(index, gradients, self._buffer):
             torch._fused_sgd_(
                 values, slopes, buffer, weight_decay=weight_decay, momentum=self.momentum, lr=lr, dampening=0.0,
                 nesterov=False, maximize=False, is_first_step=False,
@@ -160,8 +160,8 @@ def make_optimizer(name: str, params: Iterable[nn.Parameter], lr: Rate, weight_d
     return (Adam if name == "adam" else SGD)(params, lr, weight_decay)
 
 
-def _pick(tensors: list[Any], on: list[int]) -> list[Any]:
-    return tensors if len(on) == len(tensors) else [tensors[k] for k in on]
+def _pick(tensors: list[Any], index: list[int]) -> list[Any]:
+    return tensors if len(index) == len(tensors) else [tensors[k] for k in index]
 
 
 def _groups(lr: Rate, weight_decay: Rate) -> tuple[list[int], list[tuple[float, float]]]:

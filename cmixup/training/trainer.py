@@ -68,12 +68,12 @@ class Stack:
         Steps of a method's search before the first one count as epoch 0 with one row.
         """
         runs, settings, checkpoints = self.runs, self._settings, self._checkpoints
-        whole = training = Training(runs, settings, self._device, resumed=self._saved is not None, on_epoch=on_epoch)
+        full = training = Training(runs, settings, self._device, resumed=self._saved is not None, on_epoch=on_epoch)
         training.method.begin(training)
         metric = metric_of(training.selection)
         best = torch.full((len(runs),), metric.worst, dtype=torch.float64)
-        none = torch.zeros(len(runs), dtype=torch.int64)
-        state = TrainState(0, 0.0, best, none, [[] for _ in runs], going=list(range(len(runs))))
+        never = torch.zeros(len(runs), dtype=torch.int64)
+        state = TrainState(0, 0.0, best, never, [[] for _ in runs], going=list(range(len(runs))))
 
         with training.drawing():
             if self._saved:
@@ -96,8 +96,8 @@ class Stack:
                     if name == "val":
                         state.note_failures(epoch, losses, prediction)
                     scores[name] = training.score(name, prediction)
-                last = settings.select == "last" and epoch >= min(training.method.selects_from, settings.epochs)
-                better = metric.better(scores["val"], state.best[state.going]) | last
+                is_last = settings.select == "last" and epoch >= min(training.method.selects_from, settings.epochs)
+                better = metric.better(scores["val"], state.best[state.going]) | is_last
                 better &= torch.tensor([place not in state.stopped for place in state.going])
                 training.models.keep_best(better.to(self._device))
                 curves = {f"{name}_{training.selection}": values for name, values in scores.items()}
@@ -112,13 +112,13 @@ class Stack:
                 if checkpoints and (epoch % checkpoints.every == 0 or epoch == settings.epochs):
                     checkpoints.save(self._seeds, {"train": vars(state), **training.state_dict()}, self._checksums)
                 on_epoch(epoch, [history[-1] for history in state.history])
-                training = _smaller_stack(training, whole, state, saves=checkpoints is not None)
+                training = _smaller_stack(training, full, state, saves=checkpoints is not None)
 
-            whole.models.put_best(training.models, state.going)
-            whole.models.load_best()
+            full.models.put_best(training.models, state.going)
+            full.models.load_best()
             unstack_modules(training.method, training.methods)
-            predictions = _predict_all(whole)
-            whole.rows.clear()  # a method may have kept the training
+            predictions = _predict_all(full)
+            full.rows.clear()  # a method may have kept the training
 
         seconds = (time.perf_counter() - self._started) / len(runs)
         failures = [state.failure(e, training.selection) for e in range(len(runs))]
@@ -127,7 +127,7 @@ class Stack:
                 scores={} if failures[e] else _score_run(run.data, predictions[e]), predictions=predictions[e],
                 best_epoch=int(state.best_epoch[e]), history=state.history[e], seconds=seconds, stack=len(runs),
                 diagnostics=state.facts.get(e) or run.method.diagnostics(), failure=failures[e],
-                state_dict=whole.models.best_weights(e), label_scaling=whole.models.labels.facts(e),
+                state_dict=full.models.best_weights(e), label_scaling=full.models.labels.facts(e),
             )
             for e, run in enumerate(runs)
         ]  # fmt: skip
@@ -174,8 +174,8 @@ def grouped(runs: Sequence[Run]) -> list[list[int]]:
     groups: dict[object, list[int]] = {}
     for place, run in enumerate(runs):
         splits = (run.data.train, run.data.val, run.data.test)
-        able = run.method.stackable and getattr(run.model, "stackable", False)
-        if able and all(split.stackable for split in splits):
+        can_stack = run.method.stackable and getattr(run.model, "stackable", False)
+        if can_stack and all(split.stackable for split in splits):
             domains = len(set(run.data.train.domain.tolist())) if run.method.domains else 0
             shapes = [(tuple(getattr(split.x, "shape", ())), tuple(split.y.shape)) for split in splits]
             gaps = bool(run.data.labels.isnan().any())  # which choose the loss
@@ -202,25 +202,25 @@ def draws_of(run: Run, order: EpochBatches) -> dict[str, np.ndarray]:
 
     Views have a stream of their own, and partners' are drawn even if there are none: every method sees the same views.
     """
-    drawn = run.method.draw(order, run.streams)
+    draws = run.method.draw(order, run.streams)
     if not isinstance(run.data.train.x, Sampled):
-        return drawn
+        return draws
     view, partner_view = run.streams.views.integers(2**63, size=(2, len(order.index)))
-    drawn |= {"view": view, "partner_view": partner_view}
-    if "other_partner" in drawn:
-        drawn["other_partner_view"] = run.streams.views.integers(2**63, size=len(order.index))
-    return drawn
+    draws |= {"view": view, "partner_view": partner_view}
+    if "other_partner" in draws:
+        draws["other_partner_view"] = run.streams.views.integers(2**63, size=len(order.index))
+    return draws
 
 
-def _smaller_stack(training: Training, whole: Training, state: TrainState, *, saves: bool) -> Training:
+def _smaller_stack(training: Training, full: Training, state: TrainState, *, saves: bool) -> Training:
     """Return the training of the runs left, once they are half of the stack; a checkpoint is of a whole one."""
     left = state.left
     if saves or not 1 < len(left) <= len(state.going) // 2 or not training.divisible:
         return training
-    whole.models.put_best(training.models, state.going)
-    part = training.part([state.going.index(place) for place in left])
+    full.models.put_best(training.models, state.going)
+    smaller = training.part([state.going.index(place) for place in left])
     state.going = left
-    return part
+    return smaller
 
 
 def _predict_all(training: Training) -> list[dict[str, dict[str, Tensor]]]:
@@ -229,8 +229,8 @@ def _predict_all(training: Training) -> list[dict[str, dict[str, Tensor]]]:
     predictions: list[dict[str, dict[str, Tensor]]] = [{"val": {}, "test": {}} for _ in training.data]
     for split, name in [("val", ""), *(("test", name) for name in training.method.predictors())]:
         prediction = training.predict(split, name).float().cpu()
-        for e, of_run in enumerate(prediction.reshape(len(predictions), *prediction.shape[-2:])):
-            predictions[e][split] |= training.fitted_by.by_predictor(name, of_run)
+        for e, run_prediction in enumerate(prediction.reshape(len(predictions), *prediction.shape[-2:])):
+            predictions[e][split] |= training.fitted_by.by_predictor(name, run_prediction)
     return predictions
 
 
@@ -240,8 +240,8 @@ def _score_run(data: RegressionData, predictions: Mapping[str, Mapping[str, Tens
     scores: dict[str, dict[str, float]] = {"val": {}, "test": {}}
     for part, by_predictor in predictions.items():
         split: Split = getattr(data, part)
-        for name, both in normal[part].items():
-            scores[part] |= evaluate_normal(both, split.y, (normal["val"][""], data.val.y), name)
+        for name, normal_outputs in normal[part].items():
+            scores[part] |= evaluate_normal(normal_outputs, split.y, (normal["val"][""], data.val.y), name)
         for name in mean_names(by_predictor):
             values = evaluate(by_predictor[name], split.y, split.domain, data.metrics, data.worst)
             scores[part] |= {f"{metric}_{name}" if name else metric: value for metric, value in values.items()}

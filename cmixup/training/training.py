@@ -40,13 +40,13 @@ class TrainState:
         The step counts from 1; predictions are those after the last one.
         """
         steps, count = losses.shape
-        after = torch.isfinite(prediction).reshape(count, -1).all(dim=1).cpu()
-        bad = ~torch.cat([torch.isfinite(losses), after[None]])
-        for k in torch.nonzero(bad.any(dim=0)).flatten().tolist():
-            first = int(bad[:, k].int().argmax())
+        last_finite = torch.isfinite(prediction).reshape(count, -1).all(dim=1).cpu()
+        not_finite = ~torch.cat([torch.isfinite(losses), last_finite[None]])
+        for k in torch.nonzero(not_finite.any(dim=0)).flatten().tolist():
+            first = int(not_finite[:, k].int().argmax())
             if self.going[k] not in self.stopped:
-                what = "the training loss" if first < steps else "a prediction on val"
-                where = f"{what} is not finite at epoch {epoch}, step {min(first + 1, steps)}"
+                quantity = "the training loss" if first < steps else "a prediction on val"
+                where = f"{quantity} is not finite at epoch {epoch}, step {min(first + 1, steps)}"
                 self.failed.setdefault(self.going[k], where)
 
     def note_epoch(self, epoch: int, score: Tensor, better: Tensor, columns: Mapping[str, Tensor]) -> None:
@@ -71,8 +71,8 @@ class TrainState:
 
     def failure(self, place: int, selection: str) -> str:
         """Return why the run at `place` has failed, or nothing; a run without any finite `selection` score has, too."""
-        never = "" if self.best_epoch[place] else f"val {selection} is not finite at any epoch"
-        return self.failed.get(place, never)
+        reason = "" if self.best_epoch[place] else f"val {selection} is not finite at any epoch"
+        return self.failed.get(place, reason)
 
 
 @dataclass
@@ -128,21 +128,21 @@ class Training:
 
     def drawing(self) -> AbstractContextManager[Draws]:
         """Return a context in which models draw (dropout) from the first run's stream for training."""
-        anywhere = may_draw(self.models.model) or any(map(has_dropout, self.method.modules()))
-        return self.random.used(everywhere=anywhere)
+        may_drop = may_draw(self.models.model) or any(map(has_dropout, self.method.modules()))
+        return self.random.used(everywhere=may_drop)
 
     @property
     def divisible(self) -> bool:
         """Whether some of the runs can go on alone: the methods hold nothing that was made for the whole stack."""
-        held = [*self.method.parameters(), *self.method.buffers()]
-        return self.stack.size > 2 and not held and all(method.divisible for method in self.methods)
+        state = [*self.method.parameters(), *self.method.buffers()]
+        return self.stack.size > 2 and not state and all(method.divisible for method in self.methods)
 
     def part(self, places: Sequence[int]) -> "Training":
         """Return the training of some of the runs, two or more, which goes on where they are."""
-        part = Training([self.runs[place] for place in places], self.settings, self.device, resumed=True)
-        part.method.begin(part)
-        part.models.take(self.models, places)
-        return part
+        smaller = Training([self.runs[place] for place in places], self.settings, self.device, resumed=True)
+        smaller.method.begin(smaller)
+        smaller.models.take(self.models, places)
+        return smaller
 
     def load(self, split: str) -> None:
         """Bring a split of all runs to the device, unless it is there."""
@@ -155,8 +155,8 @@ class Training:
 
         Rows are `(E, B)` int64, or `(B,)` for the same rows of every run.
         """
-        source = self.rows[split]
-        return source.fetch(torch.as_tensor(rows).to(source.index_device).expand(self.stack.size, -1))
+        loader = self.rows[split]
+        return loader.fetch(torch.as_tensor(rows).to(loader.index_device).expand(self.stack.size, -1))
 
     def batches(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> Iterator[Batch]:
         """Yield the batches of an epoch from the order and the draws of each run; see `Method.draw`."""
@@ -165,21 +165,21 @@ class Training:
     def run_epoch(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> Tensor:
         """Take the method's step on each of these batches and return the losses, `(n_batches,)` or `(n_batches, E)`."""
         self.models.model.train()
-        half = self.settings.precision == "bfloat16"
+        bfloat16 = self.settings.precision == "bfloat16"
         try:
             # No cast weights are cached, since a step may change weights and read them again.
-            with torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False) if half else nullcontext():
+            with torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False) if bfloat16 else nullcontext():
                 return torch.stack([self.method.step(self.stack, batch) for batch in self.batches(orders, draws)])
         except ValueError as error:
             if "more than 1 value per channel" not in str(error):
                 raise
-            what = "the last batch has one row, which batch normalisation cannot take"
-            raise InputError(f"{what}: give another batch_size, or drop_last") from None
+            problem = "the last batch has one row, which batch normalisation cannot take"
+            raise InputError(f"{problem}: give another batch_size, or drop_last") from None
 
     def predict(self, split: str, predictor: str = "") -> Tensor:
         """Return the current predictions for a whole split, `(..., N, d_y)` in label units, in evaluation mode."""
-        how, size = self.method.predictors()[predictor], self.settings.eval_batch_size
-        return predict(how, self.models.model, self.rows[split], size, self.fitted_by)
+        predict_fn, size = self.method.predictors()[predictor], self.settings.eval_batch_size
+        return predict(predict_fn, self.models.model, self.rows[split], size, self.fitted_by)
 
     def score(self, split: str, prediction: Tensor) -> Tensor:
         """Return the selection score of each run's `predict` for a split, `(E,)` float64 on the CPU."""

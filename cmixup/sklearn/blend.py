@@ -28,13 +28,13 @@ AROUND_OTHERS = (BaseSearchCV, MultiOutputRegressor, Pipeline, RegressorChain, R
 
 def fit_options(blend: Any, sample_weight: Any, groups: Any) -> dict[str, Any]:
     """Return the further arguments of `fit` that a regressor takes: weights and groups, under its names."""
-    options, name, asked = {}, _weight_name(blend), {"sample_weight", "groups"}
+    options, name, requested = {}, _weight_name(blend), {"sample_weight", "groups"}
     if isinstance(blend, AROUND_OTHERS) and _routing_enabled():  # it refuses what no part of it asks for
-        asked, name = get_routing_for_object(blend).consumes("fit", asked), "sample_weight"
-    if np.ndim(sample_weight) and name and "sample_weight" in asked:
+        requested, name = get_routing_for_object(blend).consumes("fit", requested), "sample_weight"
+    if np.ndim(sample_weight) and name and "sample_weight" in requested:
         options[name] = sample_weight
     takes_groups = isinstance(blend, BaseSearchCV) or has_fit_parameter(blend, "groups")
-    if groups is not None and takes_groups and "groups" in asked:
+    if groups is not None and takes_groups and "groups" in requested:
         options["groups"] = groups
     return options
 
@@ -48,16 +48,16 @@ def fit_models(
     that each member is trained on, `options` further arguments of `fit`, by row, and `means` (d_y,) those of labels.
     """
     tags = get_tags(blend).target_tags
-    together = tags.multi_output and labels.shape[1] > 1 and not np.isnan(labels).any()
+    joint = tags.multi_output and labels.shape[1] > 1 and not np.isnan(labels).any()
     fitted: dict[bytes, list[Any]] = {}
     for key, index in {index.tobytes(): index for index in rows}.items():
         fitted[key] = []
-        for y, mean in [(labels, means)] if together else zip(labels.T, means, strict=True):
-            known = index if together else index[~np.isnan(y[index])]
-            given = {name: _safe_indexing(values, known) for name, values in options.items()}
+        for y, mean in [(labels, means)] if joint else zip(labels.T, means, strict=True):
+            known = index if joint else index[~np.isnan(y[index])]
+            row_options = {name: _safe_indexing(values, known) for name, values in options.items()}
             if len(known):
-                labels_of = y[known] if tags.single_output else y[known].reshape(len(known), -1)
-                fitted[key].append(clone(blend).fit(_safe_indexing(X, known), labels_of, **given))
+                target = y[known] if tags.single_output else y[known].reshape(len(known), -1)
+                fitted[key].append(clone(blend).fit(_safe_indexing(X, known), target, **row_options))
             else:  # it tells nothing of the output, and gives its mean
                 fitted[key].append(DummyRegressor().fit(np.zeros((1, 1)), [mean]))
     return [fitted[index.tobytes()] for index in rows]
@@ -65,10 +65,10 @@ def fit_models(
 
 def predict_models(models: Sequence[Sequence[Any]], X: Any) -> Floats:
     """Return the predictions of each member's models for rows as they were given: `(M, n, d_y)` in fitted units."""
-    known: dict[int, Floats] = {}
-    for key, of_member in {id(of_member): of_member for of_member in models}.items():
-        known[key] = np.column_stack([np.asarray(model.predict(X), dtype=np.float64) for model in of_member])
-    return np.stack([known[id(of_member)] for of_member in models])
+    predictions: dict[int, Floats] = {}
+    for key, member_models in {id(member_models): member_models for member_models in models}.items():
+        predictions[key] = np.column_stack([np.asarray(model.predict(X), dtype=np.float64) for model in member_models])
+    return np.stack([predictions[id(member_models)] for member_models in models])
 
 
 def _weight_name(blend: Any) -> str | None:
@@ -80,8 +80,8 @@ def _weight_name(blend: Any) -> str | None:
     if isinstance(blend, TransformedTargetRegressor):
         return "sample_weight" if blend.regressor is None else _weight_name(blend.regressor)
     if isinstance(blend, VotingRegressor | StackingRegressor):  # which pass weights on to all of these
-        inner = [*blend.estimators, ("", getattr(blend, "final_estimator", None))]
-        names = {_weight_name(one) for _, one in inner if hasattr(one, "fit")}
+        estimators = [*blend.estimators, ("", getattr(blend, "final_estimator", None))]
+        names = {_weight_name(estimator) for _, estimator in estimators if hasattr(estimator, "fit")}
         return "sample_weight" if names == {"sample_weight"} else None
     if isinstance(blend, Pipeline):
         step, last = blend.steps[-1]

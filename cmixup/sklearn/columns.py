@@ -19,26 +19,26 @@ MOST_LEVELS = 255
 FEW_LEVELS, MOST_TOGETHER = 50, 1000
 
 
-def categorical_columns(given: Any, X: Any) -> list[int]:
+def categorical_columns(features: Any, X: Any) -> list[int]:
     """Return the positions of the columns that hold categories.
 
     Given are None, "from_dtype" (pandas' categories), or names, positions or a mask of the columns.
     """
     names = list(getattr(X, "columns", ()))
-    if given is None:
+    if features is None:
         return []
-    if isinstance(given, str) and given == "from_dtype":
+    if isinstance(features, str) and features == "from_dtype":
         return [place for place, name in enumerate(names) if str(X.dtypes.iloc[place]) == "category"]
     count = np.shape(X)[1] if np.ndim(X) == 2 else 0
-    fits = not isinstance(given, str) and np.ndim(given) == 1
-    listed = np.asarray(given, dtype=object).tolist() if fits else []
-    listed = [entry.item() if isinstance(entry, np.generic) else entry for entry in listed]  # NumPy's True is no bool
-    if len(listed) == count and all(isinstance(entry, bool) for entry in listed):
-        return np.flatnonzero(listed).tolist()
-    places = [names.index(entry) if entry in names and not isinstance(entry, bool) else entry for entry in listed]
-    if not (fits and all(type(place) is int and 0 <= place < count for place in places)):
-        what = f'None, "from_dtype", or names, positions or a mask of the {count} columns'
-        raise InputError(f"categorical_features must be {what}, got {format_value(given)}")
+    is_list = not isinstance(features, str) and np.ndim(features) == 1
+    entries = np.asarray(features, dtype=object).tolist() if is_list else []
+    entries = [entry.item() if isinstance(entry, np.generic) else entry for entry in entries]  # NumPy's True is no bool
+    if len(entries) == count and all(isinstance(entry, bool) for entry in entries):
+        return np.flatnonzero(entries).tolist()
+    places = [names.index(entry) if entry in names and not isinstance(entry, bool) else entry for entry in entries]
+    if not (is_list and all(type(place) is int and 0 <= place < count for place in places)):
+        expected = f'None, "from_dtype", or names, positions or a mask of the {count} columns'
+        raise InputError(f"categorical_features must be {expected}, got {format_value(features)}")
     return sorted(set(places))
 
 
@@ -117,12 +117,12 @@ def pieces_of(x: Floats, weight: Floats, most: int) -> Floats:
         order = known[np.argsort(x[known, place], kind="stable")]
         if not len(order):
             continue
-        reached = np.cumsum(weight[order])
-        inner = np.searchsorted(reached, reached[-1] * np.arange(1, count) / count)
-        ends = np.unique(x[order[[0, *inner, -1]], place])
-        if len(ends) < 3:
+        cumulative = np.cumsum(weight[order])
+        cuts = np.searchsorted(cumulative, cumulative[-1] * np.arange(1, count) / count)
+        edges = np.unique(x[order[[0, *cuts, -1]], place])
+        if len(edges) < 3:
             continue
-        low, width = ends[:-1], np.diff(ends)
+        low, width = edges[:-1], np.diff(edges)
         values = ((np.nan_to_num(x[:, [place]]) - low) / width).clip(0, 1)
         mean = np.average(values, axis=0, weights=weight)
         deviation = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weight))

@@ -56,16 +56,16 @@ def fit_effects(
         return tables, effects
     for member, part in enumerate(parts):
         train, weight = part.train, rows.weight / rows.weight[part.train].mean()
-        linear = _linear(rows.x[train], rows.y[train], weight[train])
-        rest = rows.y - rows.x @ linear
-        tables[member] = _effects_of(places[train], rows.y[train], rest[train], weight[train], sizes)
+        slopes = _ridge_slopes(rows.x[train], rows.y[train], weight[train])
+        residuals = rows.y - rows.x @ slopes
+        tables[member] = _level_effects(places[train], rows.y[train], residuals[train], weight[train], sizes)
         effects[member] = looked_up(tables[[member]], places)[0]
         group = None if raw.group is None else raw.group[train]
         fold = fold_of(group, len(train), FOLDS, [seed, 1])
         for k in np.unique(fold):
-            others, inside = train[fold != k], train[fold == k]
-            table = _effects_of(places[others], rows.y[others], rest[others], weight[others], sizes)
-            effects[member, inside] = looked_up(table[None], places[inside])[0]
+            rest, fold_rows = train[fold != k], train[fold == k]
+            table = _level_effects(places[rest], rows.y[rest], residuals[rest], weight[rest], sizes)
+            effects[member, fold_rows] = looked_up(table[None], places[fold_rows])[0]
         scale = np.sqrt(np.average(effects[member, train] ** 2, axis=0, weights=weight[train]))
         scale = np.where(scale > 0, scale, 1.0)
         effects[member] /= scale
@@ -73,7 +73,7 @@ def fit_effects(
     return tables, effects
 
 
-def _linear(z: Floats, y: Floats, weight: Floats) -> Floats:
+def _ridge_slopes(z: Floats, y: Floats, weight: Floats) -> Floats:
     """Return slopes (D, d_y) of a ridge regression, over the rows that have a label of the output."""
     slopes = np.zeros((z.shape[1], y.shape[1]))
     for output, known in enumerate(~np.isnan(y.T)):
@@ -82,30 +82,30 @@ def _linear(z: Floats, y: Floats, weight: Floats) -> Floats:
     return slopes
 
 
-def _effects_of(places: Ints, y: Floats, rest: Floats, weight: Floats, sizes: Ints) -> Floats:
+def _level_effects(places: Ints, y: Floats, residuals: Floats, weight: Floats, sizes: Ints) -> Floats:
     """Return a table (S, 2 d_y): of each level and output the mean of labels, and that of the rest in rounds."""
     table = np.zeros((sizes.sum(), 2, y.shape[1]))
     for output, known in enumerate(~np.isnan(y.T)):
         columns, share = places[known].T, weight[known]
-        table[:, 0, output] = sum(_shrunken(column, y[known, output], share, len(table)) for column in columns)
+        table[:, 0, output] = sum(_shrunken_means(column, y[known, output], share, len(table)) for column in columns)
         effect = np.zeros((len(sizes), len(table)))
         for _ in range(ROUNDS if len(sizes) > 1 else 1):
             for k, column in enumerate(columns):
                 others = sum(effect[j, columns[j]] for j in range(len(sizes)) if j != k)
-                effect[k] = _shrunken(column, rest[known, output] - others, share, len(table))
+                effect[k] = _shrunken_means(column, residuals[known, output] - others, share, len(table))
         table[:, 1, output] = effect.sum(axis=0)
     return table.reshape(len(table), -1)
 
 
-def _shrunken(places: Ints, values: Floats, weight: Floats, size: int) -> Floats:
+def _shrunken_means(places: Ints, values: Floats, weight: Floats, size: int) -> Floats:
     """Return the mean of values at each place (size,), shrunken towards 0 by the variances within and between places.
 
     It is 0 everywhere where places do not differ, or no two values have the same place.
     """
-    count, sums = (np.bincount(places, counted, minlength=size) for counted in (weight, weight * values))
-    means, filled = sums / np.maximum(count, np.finfo(np.float64).tiny), np.count_nonzero(count)
-    if len(places) == filled:
+    count, sums = (np.bincount(places, weights, minlength=size) for weights in (weight, weight * values))
+    means, n_filled = sums / np.maximum(count, np.finfo(np.float64).tiny), np.count_nonzero(count)
+    if len(places) == n_filled:
         return np.zeros(size)
-    within = weight @ (values - means[places]) ** 2 / (len(places) - filled)
-    between = (count @ means**2 - filled * within) / count.sum()
+    within = weight @ (values - means[places]) ** 2 / (len(places) - n_filled)
+    between = (count @ means**2 - n_filled * within) / count.sum()
     return sums / np.maximum(count + within / between, np.finfo(np.float64).tiny) if between > 0 else np.zeros(size)

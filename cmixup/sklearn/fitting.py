@@ -50,39 +50,39 @@ class Trained:
     losses: list[float]  # the mean training loss of each epoch until it stopped
 
 
-def bandwidths_for(asked: Bandwidth, labels: Floats, unit: float, settings: Settings) -> list[float]:
+def bandwidths_for(bandwidth: Bandwidth, labels: Floats, unit: float, settings: Settings) -> list[float]:
     """Return the bandwidths to try, in units of standardised labels (n, d_y); a number asked for is in `unit`s."""
     if settings.validated:
         return list(BANDWIDTHS if len(labels) <= CROSS_VALIDATED and not settings.blend else BANDWIDTHS[::2])
-    parsed = parse_bandwidth(asked)
+    parsed = parse_bandwidth(bandwidth)
     if isinstance(parsed, float):
         return [max(parsed / unit, MIN_BANDWIDTH) if parsed > 0 else 0.0]
     return [parsed[1] if parsed[0] == "std" else resolve_bandwidth(labels, parsed)]
 
 
 def fit_networks(
-    rows: Rows, parts: Sequence[Part], tried: Sequence[float], settings: Settings, **given: Any
+    rows: Rows, parts: Sequence[Part], bandwidths: Sequence[float], settings: Settings, **options: Any
 ) -> tuple[list[Trained], int, Floats]:
     """Return the networks of all members (M,), the place of the best bandwidth that is tried, and the losses of all.
 
     These are means (B,) over rows held out, NaN where none are. A few bandwidths are compared by the first member, all
-    `BANDWIDTHS` by every one. `given` are further arguments of `Networks`.
+    `BANDWIDTHS` by every one. `options` are further arguments of `Networks`.
     """
-    compared = 1 if 1 < len(tried) < len(BANDWIDTHS) else settings.members
-    nets = [(bandwidth, member) for bandwidth in tried for member in range(compared)]
+    n_compared = 1 if 1 < len(bandwidths) < len(BANDWIDTHS) else settings.members
+    nets = [(bandwidth, member) for bandwidth in bandwidths for member in range(n_compared)]
     with warnings.catch_warnings():
-        if len(tried) > 1:  # some of these may mix nothing
+        if len(bandwidths) > 1:  # some of these may mix nothing
             warnings.filterwarnings("ignore", "bandwidth .* leaves every row its own partner")
-        networks = Networks(rows, parts, nets, settings, **given).train()
-        errors = np.concatenate([network.errors for network in networks]).reshape(len(tried), -1)
-        weight = rows.weight[np.concatenate([part.held for part in parts[:compared]])]
-        best = choose(errors, weight) if len(tried) > 1 and len(weight) else 0
-        networks = networks[best * compared : (best + 1) * compared]
-        if rest := [(tried[best], member) for member in range(compared, settings.members)]:
-            networks += Networks(rows, parts, rest, settings, **given).train()
+        networks = Networks(rows, parts, nets, settings, **options).train()
+        errors = np.concatenate([network.errors for network in networks]).reshape(len(bandwidths), -1)
+        weight = rows.weight[np.concatenate([part.held for part in parts[:n_compared]])]
+        best = choose(errors, weight) if len(bandwidths) > 1 and len(weight) else 0
+        networks = networks[best * n_compared : (best + 1) * n_compared]
+        if others := [(bandwidths[best], member) for member in range(n_compared, settings.members)]:
+            networks += Networks(rows, parts, others, settings, **options).train()
     if not all(network.best_epoch for network in networks):
         raise InputError(f"lr must be smaller: training diverged, got {settings.lr!r}")
-    return networks, best, errors @ weight / weight.sum() if len(weight) else np.full(len(tried), np.nan)
+    return networks, best, errors @ weight / weight.sum() if len(weight) else np.full(len(bandwidths), np.nan)
 
 
 def choose(errors: Floats, weight: Floats) -> int:
@@ -134,11 +134,11 @@ class Networks:
         self.data = [data[member % len(data)] for _, member in nets]
         self.streams = [Streams(int(np.random.default_rng([seed, member]).integers(2**62))) for _, member in nets]
         self.trained_on = [parts[member].train for _, member in nets]
-        held = [parts[member].held for _, member in nets]
-        self.held_rows = [len(index) for index in held]
-        self.scored = pad_sequence([torch.from_numpy(index) for index in held], batch_first=True)
-        counted = pad_sequence([torch.ones(len(index)) for index in held], batch_first=True).numpy()
-        share = rows.weight[self.scored.numpy()] * counted
+        held_out = [parts[member].held for _, member in nets]
+        self.held_rows = [len(index) for index in held_out]
+        self.scored = pad_sequence([torch.from_numpy(index) for index in held_out], batch_first=True)
+        mask = pad_sequence([torch.ones(len(index)) for index in held_out], batch_first=True).numpy()
+        share = rows.weight[self.scored.numpy()] * mask
         self.shares = torch.from_numpy(share / share.sum(axis=1, keepdims=True))
         encoding = Pieces(pieces, settings.device, torch.float32)
         error = settings.loss.of_batch(bool(np.isnan(rows.y).any()))
@@ -161,10 +161,10 @@ class Networks:
     def train(self) -> list[Trained]:
         """Train until all have stopped, and return the result of each."""
         size, settings = len(self.models), self.settings
-        unmixed = {member: place for place, (bandwidth, member) in enumerate(self.nets) if bandwidth == 0}
-        rivals = [unmixed.get(member, place) for place, (_, member) in enumerate(self.nets)]
-        score, kept = (torch.full(shape, torch.inf, dtype=torch.float64) for shape in ((size,), self.scored.shape))
-        best_epoch, fell, falls = torch.zeros((3, size), dtype=torch.int64)
+        unmixed_place = {member: place for place, (bandwidth, member) in enumerate(self.nets) if bandwidth == 0}
+        rivals = [unmixed_place.get(member, place) for place, (_, member) in enumerate(self.nets)]
+        score, row_error = (torch.full(shape, torch.inf, dtype=torch.float64) for shape in ((size,), self.scored.shape))
+        best_epoch, last_fall, falls = torch.zeros((3, size), dtype=torch.int64)
         stopped = torch.zeros(size, dtype=torch.bool)
         curves: list[list[float]] = [[] for _ in range(size)]
 
@@ -174,24 +174,24 @@ class Networks:
                 for place, loss in zip(places, losses.tolist(), strict=True):
                     curves[place] += [] if stopped[place] else [loss]
                 if settings.early_stopping or epoch == settings.epochs:
-                    errors, now = self.errors(), losses
+                    errors, current = self.errors(), losses
                     if errors.numel():
-                        now = (errors * self.shares[places]).sum(dim=1)
-                        score_text = f", {now.mean():.4f} held out"
+                        current = (errors * self.shares[places]).sum(dim=1)
+                        score_text = f", {current.mean():.4f} held out"
                     # A run that has stopped keeps its epoch, so that it ends as it would have without the others.
-                    better = torch.isfinite(now) & ~stopped[places]
-                    better &= (now < score[places]) | (not settings.early_stopping)
+                    better = torch.isfinite(current) & ~stopped[places]
+                    better &= (current < score[places]) | (not settings.early_stopping)
                     self.stack.keep_best(better.to(settings.device))
                     improved = torch.tensor(places)[better]
-                    score[improved], kept[improved], best_epoch[improved] = now[better], errors[better], epoch
+                    score[improved], row_error[improved], best_epoch[improved] = current[better], errors[better], epoch
                     patience = ((settings.patience + best_epoch) / 2).clamp(max=settings.patience)
                     if settings.falls:  # where epochs are long a network waits for as long as it has taken
                         patience = (best_epoch / 2).clamp(*WAITS) / torch.where(falls > 0, 4, 1)
-                    waited = epoch - torch.maximum(best_epoch, fell) >= patience
+                    waited = epoch - torch.maximum(best_epoch, last_fall) >= patience
                     stopped |= waited & (falls == settings.falls)
                     stopped |= stopped[rivals] & (score >= score[rivals])
                     if settings.falls:
-                        fell[waited] = epoch
+                        last_fall[waited] = epoch
                         falls += waited
                         self.stack.load_best(waited[places].to(settings.device))
                         self.rates = (settings.lr * FALL**falls).tolist()
@@ -202,8 +202,8 @@ class Networks:
                     break
                 self.go_on_with([place for place in places if not stopped[place]])
         self.whole.put_best(self.stack, self.places)
-        errors_of = [of_one[:count].numpy() for of_one, count in zip(kept, self.held_rows, strict=True)]
-        return [Trained(self.whole.best_weights(e), errors_of[e], int(best_epoch[e]), curves[e]) for e in range(size)]
+        held_errors = [values[:count].numpy() for values, count in zip(row_error, self.held_rows, strict=True)]
+        return [Trained(self.whole.best_weights(e), held_errors[e], int(best_epoch[e]), curves[e]) for e in range(size)]
 
     def run_epoch(self) -> Tensor:
         """Train for an epoch and return the mean loss of each network in the stack, float64 on the CPU."""
@@ -227,17 +227,17 @@ class Networks:
         with torch.no_grad():
             for index in torch.split(self.scored[self.places].to(self.loader.index_device), EVAL_BATCH, dim=1):
                 batch = self.loader.fetch(index)
-                of_rows = self.settings.loss.of_rows(self.stack.model(batch.x).double(), batch.y.double())
-                errors.append(of_rows.reshape(len(index), -1).cpu())
+                row_errors = self.settings.loss.of_rows(self.stack.model(batch.x).double(), batch.y.double())
+                errors.append(row_errors.reshape(len(index), -1).cpu())
         return torch.cat(errors, dim=1)
 
     def go_on_with(self, places: list[int]) -> None:
         """Leave the others out of the stack, unless one alone would stay: a stack of one has another form."""
         if 1 < len(places) < len(self.places):
             self.whole.put_best(self.stack, self.places)
-            before, kept = self.stack, [self.places.index(place) for place in places]
+            old_stack, positions = self.stack, [self.places.index(place) for place in places]
             self._build(places)
-            self.stack.take(before, kept)
+            self.stack.take(old_stack, positions)
 
     def _build(self, places: list[int]) -> None:
         models, settings = [self.models[place] for place in places], self.settings
@@ -249,9 +249,9 @@ class Networks:
 @contextmanager
 def threads(count: int | None) -> Iterator[None]:
     """Let PyTorch use so many threads inside the block, and put the number back; None leaves it."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(before if count is None else check_count("n_threads", count, 1))
+    previous = torch.get_num_threads()
+    torch.set_num_threads(previous if count is None else check_count("n_threads", count, 1))
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(previous)

@@ -51,13 +51,13 @@ def as_array(name: str, values: Any) -> Any:
         return np.ma.filled(values.astype(np.float64), np.nan)
     first = values[0] if isinstance(values, list | tuple) and values else values
     if (isinstance(first, Mapping) and not issparse(first)) or getattr(getattr(values, "dtype", None), "names", None):
-        what = f"{type(values).__name__} of columns or rows by name"
-        raise InputError(f"{name} must be an array or a frame, got a {what}: pd.DataFrame({name}) is a frame")
+        problem = f"{type(values).__name__} of columns or rows by name"
+        raise InputError(f"{name} must be an array or a frame, got a {problem}: pd.DataFrame({name}) is a frame")
     if not isinstance(values, torch.Tensor):
         return np.asarray(values) if hasattr(values, "__array__") and not hasattr(values, "shape") else values
     if values.is_complex() or values.is_meta or values.is_nested:
-        what = f"{'a nested tensor of ' * values.is_nested}{values.dtype} on {values.device}"
-        raise InputError(f"{name} must be a tensor of real numbers with values, got {what}")
+        problem = f"{'a nested tensor of ' * values.is_nested}{values.dtype} on {values.device}"
+        raise InputError(f"{name} must be a tensor of real numbers with values, got {problem}")
     values = values.detach().to("cpu")
     values = values if values.layout == torch.strided else values.to_dense()
     return (values.float() if values.is_floating_point() and values.itemsize < 4 else values).numpy()
@@ -79,11 +79,11 @@ def in_numbers(X: Any, categorical: Collection[int]) -> tuple[Any, list[str]]:
     return X, kinds
 
 
-def check_kinds(x: Floats, kinds: Sequence[str], fitted: Sequence[str], names: Sequence[object]) -> None:
+def check_kinds(x: Floats, kinds: Sequence[str], fitted_kinds: Sequence[str], names: Sequence[object]) -> None:
     """Raise `InputError` for a column with values, of (n, d), that holds times where `fit` had none, or others."""
-    for column, name, now, then in zip(x.T, names, kinds, fitted, strict=True):
-        if now != then and not np.isnan(column).all():
-            raise InputError(f"column {format_value(str(name))} of X must hold {then} as in fit, got {now}")
+    for column, name, kind, fitted_kind in zip(x.T, names, kinds, fitted_kinds, strict=True):
+        if kind != fitted_kind and not np.isnan(column).all():
+            raise InputError(f"column {format_value(str(name))} of X must hold {fitted_kind} as in fit, got {kind}")
 
 
 def _numbers(column: Any, name: Any) -> tuple[Any, str]:
@@ -94,9 +94,9 @@ def _numbers(column: Any, name: Any) -> tuple[Any, str]:
     kind = getattr(column.dtype, "kind", "O")
     for value in column if kind in "OUT" and str(column.dtype) != "category" else ():
         if isinstance(value, str) and not _is_number(value):
-            what = f"column {format_value(str(name))} of X holds text, such as {format_value(value)}"
+            problem = f"column {format_value(str(name))} of X holds text, such as {format_value(value)}"
             cure = f'make it categories by X[{name!r}].astype("category") (polars: cast(pl.Categorical)), or '
-            raise InputError(f"{what}: {cure * isinstance(name, str)}name it in categorical_features")
+            raise InputError(f"{problem}: {cure * isinstance(name, str)}name it in categorical_features")
     if (times := days_of(column)) is not None:
         return times
     if kind not in "OUT":
@@ -128,8 +128,8 @@ def as_labels(name: str, y: Any) -> Any:
     labels = np.array(values, dtype=object)
     for place, value in np.ndenumerate(values):
         if isinstance(value, str | bytes):
-            what = f"got text such as {format_value(str(value))}: {name}.astype(float) reads it as numbers"
-            raise InputError(f"{name} must be numbers, {what}")
+            problem = f"got text such as {format_value(str(value))}: {name}.astype(float) reads it as numbers"
+            raise InputError(f"{name} must be numbers, {problem}")
         if is_missing(value):
             labels[place] = np.nan
         elif day_of(value) is not None:

@@ -29,7 +29,7 @@ class Part:
 
 def parts_of(rows: Rows, patterns: Ints | None, settings: Settings, seed: int) -> list[Part]:
     """Return the part of each member; `patterns` are of `sides_by_splitter`."""
-    every, members = np.arange(len(rows)), settings.members
+    all_rows, members = np.arange(len(rows)), settings.members
     if patterns is not None:
         splits = patterns[rows.apart].T[:members]
         parts = [Part(np.flatnonzero(side == TRAIN), np.flatnonzero(side == HELD)) for side in splits]
@@ -37,7 +37,7 @@ def parts_of(rows: Rows, patterns: Ints | None, settings: Settings, seed: int) -
             raise InputError("cv must leave rows of weight above 0 on both sides of each split, got none on one")
         return [parts[member % len(parts)] for member in range(members)]
     if not (settings.validated or settings.blend or settings.early_stopping) or len(rows) == 1:
-        return [Part(every, every[:0])] * members
+        return [Part(all_rows, all_rows[:0])] * members
     if rows.apart is None:
         return parts_by_chance(len(rows), members, settings.share, seed)
     return parts_by_group(rows.apart, rows.weight, members, settings.share, seed)
@@ -62,26 +62,26 @@ def group_codes(groups: Any, n: int) -> Ints | None:
 
 def parts_by_chance(n: int, members: int, share: float, seed: int) -> list[Part]:
     """Return a random share of the rows for each member to hold out, other ones for each until all have been."""
-    order, every = np.random.default_rng([seed, 0]).permutation(n), np.arange(n)
+    order, all_rows = np.random.default_rng([seed, 0]).permutation(n), np.arange(n)
     count = min(max(1, round(share * n)), n - 1)
     held = [np.sort(np.roll(order, -member * count)[:count]) for member in range(members)]
-    return [Part(np.setdiff1d(every, out), out) for out in held]
+    return [Part(np.setdiff1d(all_rows, rows), rows) for rows in held]
 
 
 def parts_by_group(group: Ints, weight: Floats, members: int, share: float, seed: int) -> list[Part]:
     """Return whole groups (n,) for each member to hold out: about `share` of the weight, at least one group."""
-    names, code = np.unique(group, return_inverse=True)
-    if len(names) < 2:
+    ids, code = np.unique(group, return_inverse=True)
+    if len(ids) < 2:
         raise InputError("groups must have two values or more among the rows of weight above 0, got only one")
     sums = np.bincount(code, weights=weight)
-    count = int(np.clip(round(1 / share), 2, len(names)))
-    fold, filled = np.empty(len(names), dtype=np.int64), np.zeros(count)
-    order = np.random.default_rng([seed, 0]).permutation(len(names))
+    count = int(np.clip(round(1 / share), 2, len(ids)))
+    fold, loads = np.empty(len(ids), dtype=np.int64), np.zeros(count)
+    order = np.random.default_rng([seed, 0]).permutation(len(ids))
     for place in order[np.argsort(-sums[order], kind="stable")]:  # the heaviest first, each where there is least
-        fold[place] = filled.argmin()
-        filled[fold[place]] += sums[place]
-    every = fold[code]
-    return [Part(*(np.flatnonzero(mask) for mask in (every != m % count, every == m % count))) for m in range(members)]
+        fold[place] = loads.argmin()
+        loads[fold[place]] += sums[place]
+    folds = fold[code]
+    return [Part(*(np.flatnonzero(mask) for mask in (folds != m % count, folds == m % count))) for m in range(members)]
 
 
 def sides_by_splitter(cv: Any, x: Any, y: Any, groups: Any, codes: Ints | None) -> tuple[Ints | None, Ints | None]:
@@ -103,21 +103,21 @@ def sides_by_splitter(cv: Any, x: Any, y: Any, groups: Any, codes: Ints | None) 
     if not columns:
         raise InputError(f"cv must give at least one split, got none from {format_value(cv)}")
     for side in columns:
-        counts = [int((side == one).sum()) for one in (TRAIN, HELD, TRAIN + HELD)]
+        counts = [int((side == side_code).sum()) for side_code in (TRAIN, HELD, TRAIN + HELD)]
         if not (counts[0] and counts[1]) or counts[2]:
-            what = f"{counts[0]} and {counts[1]} rows, and {counts[2]} on both sides"
-            raise InputError(f"cv must give rows to train on and others to hold out, got {what}")
-        both = np.intersect1d(codes[side == TRAIN], codes[side == HELD]) if codes is not None else np.arange(0)
-        if len(both):
-            name = np.asarray(groups, dtype=object)[codes == both[0]][0]
+            problem = f"{counts[0]} and {counts[1]} rows, and {counts[2]} on both sides"
+            raise InputError(f"cv must give rows to train on and others to hold out, got {problem}")
+        shared = np.intersect1d(codes[side == TRAIN], codes[side == HELD]) if codes is not None else np.arange(0)
+        if len(shared):
+            name = np.asarray(groups, dtype=object)[codes == shared[0]][0]
             raise InputError(f"cv must hold whole groups out, got the group {format_value(name)} on both sides")
     patterns, code = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     return patterns, code.reshape(-1)
 
 
-def held_out_means(parts: Sequence[Part], held: Sequence[Floats]) -> tuple[Ints, Floats]:
+def held_out_means(parts: Sequence[Part], predictions: Sequence[Floats]) -> tuple[Ints, Floats]:
     """Return the rows (k,) that members held out, and the means (k, D) of their predictions (k_m, D) for them."""
     index, place = np.unique(np.concatenate([part.held for part in parts]), return_inverse=True)
-    sums = np.zeros((len(index), held[0].shape[1]))
-    np.add.at(sums, place, np.concatenate(held))
+    sums = np.zeros((len(index), predictions[0].shape[1]))
+    np.add.at(sums, place, np.concatenate(predictions))
     return index, sums / np.bincount(place, minlength=len(index))[:, None]

@@ -61,16 +61,16 @@ def fit_intervals(rows: Rows, predicted: Floats, table: Table, settings: Setting
     The spread of a row follows X as far as gives the lowest interval score (Gneiting and Raftery 2007, section 6.2).
     """
     by_label, trees = table.by_label(predicted), None
-    size = np.maximum(by_label[..., 0] - rows.y, rows.y - by_label[..., -1])
+    excess = np.maximum(by_label[..., 0] - rows.y, rows.y - by_label[..., -1])
     relative = by_label[..., -1] - by_label[..., 0]
     if not settings.loss.quantiles and len(rows) >= FEWEST_ROWS:
         x, levels = np.hstack([table.for_trees(rows.x), predicted]), tree_levels(table.levels, predicted.shape[1])
-        trees, relative = fit_spread(replace(rows, x=x, y=size), levels, settings.threads, seed)
-    spreads = [_spread(relative, np.full(size.shape[1], share)) for share in SHARES]
-    scores = [_interval_score(size, spread, rows.weight) for spread in spreads if len(rows)]
-    best = np.argmin(scores, axis=0) if len(rows) else np.zeros(size.shape[1], dtype=np.int64)
+        trees, relative = fit_spread(replace(rows, x=x, y=excess), levels, settings.threads, seed)
+    spreads = [_spread(relative, np.full(excess.shape[1], share)) for share in SHARES]
+    scores = [_interval_score(excess, spread, rows.weight) for spread in spreads if len(rows)]
+    best = np.argmin(scores, axis=0) if len(rows) else np.zeros(excess.shape[1], dtype=np.int64)
     shares = np.array(SHARES)[best]
-    return Intervals(size / _spread(relative, shares), rows.weight, shares, trees if shares.any() else None)
+    return Intervals(excess / _spread(relative, shares), rows.weight, shares, trees if shares.any() else None)
 
 
 def fit_spread(rows: Rows, levels: Sequence[Levels], threads: int | None, seed: int) -> tuple[Trees, Floats]:
@@ -121,11 +121,11 @@ def residual_quantile(residuals: Floats, weights: Floats, share: float) -> Float
         if not (known := ~np.isnan(column)).any():
             quantiles.append(np.nan)
             continue
-        size, weight = column[known], weights[known]
-        order = np.argsort(size, kind="stable")
-        reached = np.cumsum(weight[order]) / weight.sum()
-        place = int((reached < share * (len(size) + 1) / len(size) - 1e-12).sum())
-        quantiles.append(size[order[min(place, len(size) - 1)]])
+        values, weight = column[known], weights[known]
+        order = np.argsort(values, kind="stable")
+        cumulative = np.cumsum(weight[order]) / weight.sum()
+        place = int((cumulative < share * (len(values) + 1) / len(values) - 1e-12).sum())
+        quantiles.append(values[order[min(place, len(values) - 1)]])
     return np.array(quantiles)
 
 
@@ -133,5 +133,5 @@ def _interval_score(size: Floats, spread: Floats, weight: Floats) -> Floats:
     """Return half the mean interval score (d_y,) of residuals (k, d_y): width, and distance outside by its share."""
     half = residual_quantile(size / spread, weight, COMPARED_AT) * spread
     scores = half + np.maximum(size - half, 0) / (1 - COMPARED_AT)
-    counted = ~np.isnan(size) * weight[:, None]
-    return (np.nan_to_num(scores) * counted).sum(axis=0) / np.maximum(counted.sum(axis=0), np.finfo(np.float64).tiny)
+    weights = ~np.isnan(size) * weight[:, None]
+    return (np.nan_to_num(scores) * weights).sum(axis=0) / np.maximum(weights.sum(axis=0), np.finfo(np.float64).tiny)

@@ -44,7 +44,7 @@ class Loss:
         """Return the function of predictions and targets, with gaps or without, whose mean a step lowers."""
         if self.name == "squared":
             return known_squared_error if gaps else squared_error
-        return self._known
+        return self._known_error
 
     def tree_options(self, labels: int) -> list[dict[str, Any]]:
         """Return the arguments of `HistGradientBoostingRegressor` for each number that is fitted to so many labels."""
@@ -52,7 +52,7 @@ class Loss:
             return [{"loss": "quantile", "quantile": level} for level in self.quantiles] * labels
         return [{"loss": f"{self.name}_error"}] * labels
 
-    def _known(self, prediction: Tensor, target: Tensor, weight: None = None) -> Tensor:
+    def _known_error(self, prediction: Tensor, target: Tensor, weight: None = None) -> Tensor:
         known = ~target.isnan()
         errors = self.of_outputs(prediction, target.nan_to_num()).mean(dim=-1) * known
         return errors.sum(dim=(-2, -1)) / known.sum(dim=(-2, -1)).clamp_min(1)
@@ -63,8 +63,8 @@ def check_loss(loss: Any, quantiles: Any) -> Loss:
     check_choice("loss", loss, LOSSES)
     if loss != "quantile":
         return Loss(loss)
-    listed = isinstance(quantiles, Sequence | np.ndarray) and not isinstance(quantiles, str)
-    levels = tuple(as_number("quantiles", level) for level in quantiles) if listed else ()
+    is_sequence = isinstance(quantiles, Sequence | np.ndarray) and not isinstance(quantiles, str)
+    levels = tuple(as_number("quantiles", level) for level in quantiles) if is_sequence else ()
     if not levels or not all(low < high for low, high in zip((0.0, *levels), (*levels, 1.0), strict=True)):
         raise InputError(f"quantiles must be numbers that rise between 0 and 1, got {format_value(quantiles)}")
     return Loss(loss, levels)

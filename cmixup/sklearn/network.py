@@ -27,8 +27,8 @@ class Pieces:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return inputs `(..., B, d)` as `(..., B, d + m)`."""
-        come = ((x.index_select(-1, self.column).to(self.low) - self.low) / self.width).clamp(0, 1)
-        return torch.cat([x, ((come - self.mean) / self.scale).to(x)], dim=-1)
+        progress = ((x.index_select(-1, self.column).to(self.low) - self.low) / self.width).clamp(0, 1)
+        return torch.cat([x, ((progress - self.mean) / self.scale).to(x)], dim=-1)
 
 
 class MLP(nn.Module):

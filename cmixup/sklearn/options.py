@@ -44,20 +44,20 @@ def device_of(device: Any) -> torch.device:
     """Return a device of this machine: "auto" is the GPU where there is one."""
     if isinstance(device, str) and device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if (place := usable_device(device)).type not in ("cpu", "cuda"):
+    if (usable := usable_device(device)).type not in ("cpu", "cuda"):
         raise InputError(f'device must be "cpu", "cuda" or "auto", got {device!r}')
-    return place
+    return usable
 
 
 def check_blend(blend: Any, loss: Loss) -> None:
     """Raise `InputError` unless `blend` is None, "trees" or a regressor that goes with the loss."""
     if blend is None or (isinstance(blend, str) and blend == "trees"):
         return
-    methods = all(hasattr(blend, name) for name in ("fit", "predict", "get_params"))
-    methods |= isinstance(blend, StackingRegressor)  # whose `predict` comes with its fit
-    if isinstance(blend, type) or not methods or not is_regressor(blend):
-        what = '"trees", None or a regressor of scikit-learn\'s interface'
-        raise InputError(f"blend must be {what}, got {format_value(blend)}")
+    has_methods = all(hasattr(blend, name) for name in ("fit", "predict", "get_params"))
+    has_methods |= isinstance(blend, StackingRegressor)  # whose `predict` comes with its fit
+    if isinstance(blend, type) or not has_methods or not is_regressor(blend):
+        expected = '"trees", None or a regressor of scikit-learn\'s interface'
+        raise InputError(f"blend must be {expected}, got {format_value(blend)}")
     if loss.quantiles:
         raise InputError(f'blend must be "trees" or None with loss="quantile", got {format_value(blend)}')
     try:

@@ -34,18 +34,18 @@ AnyEstimator = TypeVar("AnyEstimator", bound=Any)
 def write_estimator(estimator: Any, path: str | PathLike[str]) -> None:
     """Write a fitted estimator, see `TabularRegressor.save`: arguments and numbers as JSON, arrays as they are."""
     params, arrays = estimator.get_params(deep=False), dict[str, Any]()
-    given = {name: tuple(value) if getattr(value, "ndim", 0) else value for name, value in params.items()}
-    if not isinstance(given["cv"], Integral):
-        given["cv"] = None
+    arguments = {name: tuple(value) if getattr(value, "ndim", 0) else value for name, value in params.items()}
+    if not isinstance(arguments["cv"], Integral):
+        arguments["cv"] = None
     fitted = {name: value for name, value in vars(estimator).items() if name not in {*params, *LEFT_OUT}}
-    content = {"format": FORMAT, "params": _plain("", given, arrays), "fitted": _plain("", fitted, arrays)}
+    content = {"format": FORMAT, "params": _to_json("", arguments, arrays), "fitted": _to_json("", fitted, arrays)}
     arrays["json"] = np.array(json.dumps(content))
     file = io.BytesIO()
     np.savez(file, digest=np.array(_digest(arrays)), **arrays)
     write_atomically(Path(path), file.getvalue())
 
 
-def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEstimator:
+def read_estimator(estimator_class: type[AnyEstimator], path: str | PathLike[str]) -> AnyEstimator:
     """Return the estimator that `write_estimator` wrote, see `TabularRegressor.load`."""
     try:
         with zipfile.ZipFile(path) as archive:  # `write_estimator` packs nothing: no file holds more than its size
@@ -57,8 +57,8 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
             raise InputError(f"path must be a file of the format {FORMAT}, got {content['format']!r}")
         if str(arrays.pop("digest")) != _digest(arrays):
             raise ValueError("it was changed after it was saved")
-        estimator = kind(**_given("", content["params"], arrays))
-        vars(estimator).update(_given("", content["fitted"], arrays), _held_out=None, blended_=[])
+        estimator = estimator_class(**_from_json("", content["params"], arrays))
+        vars(estimator).update(_from_json("", content["fitted"], arrays), _held_out=None, blended_=[])
         table, trees, spread = estimator._table, estimator._trees, estimator._intervals.trees  # noqa: SLF001
         members, _, fitted = estimator.coefs_[-1].shape
         if estimator.n_features_in_ != len(table.levels):
@@ -76,7 +76,7 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
     return estimator
 
 
-def _plain(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
+def _to_json(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """Return an argument or attribute as JSON holds it; arrays of numbers are added to `arrays` by their names.
 
     JSON has no form for arrays, tuples and parts with fields: they become {kind: content}.
@@ -87,10 +87,10 @@ def _plain(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if name in KINDS and value is not None:
         value = value._asdict() if isinstance(value, Trees) else vars(value)
     if isinstance(value, dict):
-        start = f"{name}." if name else ""
-        return {"fields": {field: _plain(start + field, entry, arrays) for field, entry in value.items()}}
+        prefix = f"{name}." if name else ""
+        return {"fields": {key: _to_json(prefix + key, entry, arrays) for key, entry in value.items()}}
     if isinstance(value, list | tuple):
-        entries = [_plain(f"{name}.{k}", entry, arrays) for k, entry in enumerate(value)]
+        entries = [_to_json(f"{name}.{k}", entry, arrays) for k, entry in enumerate(value)]
         return {"tuple": entries} if isinstance(value, tuple) else entries
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, str | int | float):
@@ -98,24 +98,24 @@ def _plain(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     raise InputError(f"{name} must be a number, a text, or a tuple of these to be saved, got {value!r}")
 
 
-def _given(name: str, value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Return the value that `_plain` was given."""
+def _from_json(name: str, value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Return the value that `_to_json` was given."""
     if isinstance(value, list):
-        return [_given(name, entry, arrays) for entry in value]
+        return [_from_json(name, entry, arrays) for entry in value]
     if not isinstance(value, dict):
         return value
-    ((kind, content),) = value.items()
-    if kind == "array":
+    ((tag, content),) = value.items()
+    if tag == "array":
         return arrays[content]
-    if kind == "tuple":
-        return tuple(_given(name, content, arrays))
-    start = f"{name}." if name else ""
-    return KINDS.get(name, dict)(**{field: _given(start + field, entry, arrays) for field, entry in content.items()})
+    if tag == "tuple":
+        return tuple(_from_json(name, content, arrays))
+    prefix = f"{name}." if name else ""
+    return KINDS.get(name, dict)(**{key: _from_json(prefix + key, entry, arrays) for key, entry in content.items()})
 
 
 def _digest(arrays: Mapping[str, np.ndarray]) -> str:
     """Return the SHA-256 of names, kinds, shapes and values of arrays."""
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, array in sorted(arrays.items()):
-        whole.update(f"{name} {array.dtype.str} {array.shape} ".encode() + array.tobytes())
-    return whole.hexdigest()
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode() + array.tobytes())
+    return digest.hexdigest()

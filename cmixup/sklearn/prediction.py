@@ -104,8 +104,8 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
         if np.ndim(labels) != 2 or labels.dtype.kind != "f" or not np.isnan(labels).any():
             return float(super().score(X, labels, sample_weight))
         weight = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight)
-        of_outputs = zip(labels.T, self.predict(X).T, ~np.isnan(labels.T), strict=True)
-        return float(np.mean([r2_score(y[k], mean[k], sample_weight=weight[k]) for y, mean, k in of_outputs]))
+        outputs = zip(labels.T, self.predict(X).T, ~np.isnan(labels.T), strict=True)
+        return float(np.mean([r2_score(y[k], mean[k], sample_weight=weight[k]) for y, mean, k in outputs]))
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
         """Return the lower and upper ends of intervals that hold a new label in `coverage` of cases, (n, 2, ...).
@@ -130,8 +130,8 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
         inputs = table.inputs(self, X)
         outputs = self._outputs(inputs)
         levels, by_label = tree_levels(table.levels, outputs.shape[1]), table.by_label(outputs)
-        between = by_label[..., -1] - by_label[..., 0]
-        half = self._intervals.widths(share, np.hstack([inputs.x, outputs]), levels, between)
+        width = by_label[..., -1] - by_label[..., 0]
+        half = self._intervals.widths(share, np.hstack([inputs.x, outputs]), levels, width)
         ends = np.stack([by_label[..., 0] - half, by_label[..., -1] + half], axis=-1)
         ends = np.sort(table.in_label_units(ends, infinite=True), axis=-1)  # quantiles that are drawn in may cross
         return ends[:, 0] if table.one_dimensional else ends.transpose(0, 2, 1)
@@ -149,8 +149,8 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
         if self._importances is None:
             if self._held_out is None or not all(map(len, self._held_out[1])):
                 raise AttributeError("feature_importances_ needs rows that fit held out; save keeps none of these")
-            loss, added = self._held_out[0], np.zeros(self.n_features_in_)
-            for member, (rows, given) in enumerate(zip(*self._held_out[1:], strict=True)):
+            loss, added_loss = self._held_out[0], np.zeros(self.n_features_in_)
+            for member, (rows, raw_rows) in enumerate(zip(*self._held_out[1:], strict=True)):
 
                 def gain(_: Any, x: Any, y: Floats, sample_weight: Floats, member: int = member) -> float:
                     inputs = self._table.inputs(self, x) if self.blended_ else self._table.inputs_of(x)
@@ -158,31 +158,31 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
                     return -float(sample_weight @ loss.of_rows(outputs, torch.from_numpy(y)).numpy())
 
                 options: Any = {"scoring": gain, "sample_weight": rows.weight, "random_state": 0}
-                x = given if self.blended_ else rows.x
+                x = raw_rows if self.blended_ else rows.x
                 x = as_frame(x) if issparse(x) or hasattr(x, "columns") else x
-                added += permutation_importance(self, x, rows.y, **options).importances_mean
-            added = added.clip(min=0)
-            self._importances = added / (added.sum() or 1.0)
+                added_loss += permutation_importance(self, x, rows.y, **options).importances_mean
+            added_loss = added_loss.clip(min=0)
+            self._importances = added_loss / (added_loss.sum() or 1.0)
         return self._importances
 
     def _outputs(self, inputs: Inputs, member: int | None = None) -> Floats:
         """Return the mean prediction of all members, or that of one, for inputs, in deviations: `(n, d_y q)`."""
         members = list(range(len(self.coefs_[0]))) if member is None else [member]
         coefs, intercepts = ([layer[members] for layer in layers] for layers in (self.coefs_, self.intercepts_))
-        device, others, outputs = device_of(self.device), self._beside(inputs, members), []
+        device, blended, outputs = device_of(self.device), self._predict_blend(inputs, members), []
         with threads(self.n_threads), torch.inference_mode():
             for start in range(0, max(1, len(inputs.z)), PREDICTED_AT_ONCE):
                 part = slice(start, start + PREDICTED_AT_ONCE)
                 z = torch.from_numpy(joined(inputs.z[part], inputs.effects[members, part])).to(device)
-                nets = predict_networks(coefs, intercepts, self._table.pieces, z).cpu()
-                if others is not None:
-                    nets += (torch.from_numpy(others[:, part]) - nets) * torch.from_numpy(self.blend_weight_)
+                values = predict_networks(coefs, intercepts, self._table.pieces, z).cpu()
+                if blended is not None:
+                    values += (torch.from_numpy(blended[:, part]) - values) * torch.from_numpy(self.blend_weight_)
                 if self.quantiles_:  # none crosses another, and the loss is no higher (Chernozhukov et al. 2010)
-                    nets = self._table.by_label(nets).sort(dim=-1).values.reshape(nets.shape)
-                outputs.append(nets.mean(dim=0).numpy())
+                    values = self._table.by_label(values).sort(dim=-1).values.reshape(values.shape)
+                outputs.append(values.mean(dim=0).numpy())
         return np.concatenate(outputs)
 
-    def _beside(self, inputs: Inputs, members: Sequence[int]) -> Any:
+    def _predict_blend(self, inputs: Inputs, members: Sequence[int]) -> Any:
         """Return the predictions of members' trees or models, in deviations: `(M, n, d_y q)`; None without any."""
         if self.blended_:
             models = [self.blended_[member % len(self.blended_)] for member in members]
@@ -198,13 +198,13 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
     def _median(self, outputs: Any) -> Any:
         """Return outputs `(..., d_y q)` as `(..., d_y, 1)`: the median of quantiles, or the one number of a label."""
         levels, by_label = self.quantiles_ or [0.5], self._table.by_label(outputs)
-        weights = [float(np.interp(0.5, levels, one)) for one in np.eye(len(levels))]
+        weights = [float(np.interp(0.5, levels, unit)) for unit in np.eye(len(levels))]
         return sum(weight * by_label[..., k : k + 1] for k, weight in enumerate(weights) if weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
         if hasattr(self.blend, "fit") and not isinstance(self.blend, type):
-            of_blend = get_tags(self.blend).input_tags
-            tags.input_tags.allow_nan, tags.input_tags.sparse = of_blend.allow_nan, of_blend.sparse
+            blend_tags = get_tags(self.blend).input_tags
+            tags.input_tags.allow_nan, tags.input_tags.sparse = blend_tags.allow_nan, blend_tags.sparse
         return tags

@@ -166,23 +166,23 @@ class TabularRegressor(MemberMean):
         table, raw, place = fit_table(self, X, y, sample_weight, apart=apart, group=codes)
         rows = Rows(table.columns_of(raw.x), table.deviations(raw.y), raw.weight, raw.apart)
         settings = settings.of_rows(int((place >= 0).sum()))
-        tried = bandwidths_for(self.bandwidth, rows.y, table.unit, settings)
+        bandwidths = bandwidths_for(self.bandwidth, rows.y, table.unit, settings)
         parts = parts_of(raw, patterns, settings, seed)
         table.effects, effects = fit_effects(raw, rows, table.levels, parts, seed)
-        found = fit_networks(rows, parts, tried, settings, pieces=table.pieces, effects=effects, seed=seed)
+        results = fit_networks(rows, parts, bandwidths, settings, pieces=table.pieces, effects=effects, seed=seed)
         self._table, self.quantiles_ = table, list(settings.loss.quantiles)
-        self._keep(tried, *found)
+        self._keep(bandwidths, *results)
         rows = replace(rows, x=raw.x, group=raw.group)
         models = []
         if hasattr(self.blend, "fit") and len(rows) > 1:
             parts, X = parts[:FITTED_BY], X.tocsr() if issparse(X) else X
-            chosen = [np.flatnonzero(np.isin(place, part.train)) for part in parts]
-            further = as_array("sample_weight", sample_weight), as_array("groups", groups)
-            options = fit_options(self.blend, *further)
-            models = fit_models(self.blend, X, raw.y[place], chosen, options, means=table.y_mean)
-        first = np.unique(place, return_index=True)[1][-len(rows) :]
-        given = [_safe_indexing(X, first[part.held]) if models else None for part in parts]
-        held = [table.inputs_of(rows.x[part.held], one) for part, one in zip(parts, given, strict=True)]
+            member_rows = [np.flatnonzero(np.isin(place, part.train)) for part in parts]
+            extras = as_array("sample_weight", sample_weight), as_array("groups", groups)
+            options = fit_options(self.blend, *extras)
+            models = fit_models(self.blend, X, raw.y[place], member_rows, options, means=table.y_mean)
+        first_rows = np.unique(place, return_index=True)[1][-len(rows) :]
+        raw_parts = [_safe_indexing(X, first_rows[part.held]) if models else None for part in parts]
+        held = [table.inputs_of(rows.x[part.held], raw_part) for part, raw_part in zip(parts, raw_parts, strict=True)]
         self._fit_blend(rows, parts, held, effects=effects, settings=settings, models=models)
         self._held_out = settings.loss, [rows.take(part.held) for part in parts], [inputs.given for inputs in held]
         self._importances = None
@@ -213,9 +213,9 @@ class TabularRegressor(MemberMean):
         """
         return read_estimator(cls, path)
 
-    def _keep(self, tried: Sequence[float], networks: Sequence[Trained], best: int, losses: Floats) -> None:
+    def _keep(self, bandwidths: Sequence[float], networks: Sequence[Trained], best: int, losses: Floats) -> None:
         """Keep the trained networks; arguments as of `fit_networks`."""
-        self.bandwidths_ = np.array(tried) * self._table.unit
+        self.bandwidths_ = np.array(bandwidths) * self._table.unit
         self.bandwidth_ = float(self.bandwidths_[best])
         self.validation_scores_ = np.sqrt(losses) if self.loss == "squared" else losses
         self.best_epoch_ = [network.best_epoch for network in networks]
@@ -224,9 +224,9 @@ class TabularRegressor(MemberMean):
         self.loss_curve_ = torch.tensor(curves, dtype=torch.float64).nanmean(dim=1).tolist()
         self.coefs_, self.intercepts_ = arrays_of([network.weights for network in networks])
 
-    def _fit_blend(self, rows: Rows, parts: Sequence[Part], held: Sequence[Inputs], **given: Any) -> None:
+    def _fit_blend(self, rows: Rows, parts: Sequence[Part], held: Sequence[Inputs], **fitted: Any) -> None:
         """Weigh the models of members, or trees, beside the networks on the rows that members hold out."""
-        effects, settings, models = (given[name] for name in ("effects", "settings", "models"))
+        effects, settings, models = (fitted[name] for name in ("effects", "settings", "models"))
         table, options = self._table, settings.loss.tree_options(rows.y.shape[1])
         self._trees, self.blended_, self.blend_weight_ = None, [], np.zeros(len(options))
         if not settings.blend or len(rows) == 1:
@@ -236,9 +236,9 @@ class TabularRegressor(MemberMean):
         if not models:
             levels, x = tree_levels(table.levels, effects.shape[2]), table.for_trees(rows.x)
             self._trees = fit_trees(replace(rows, x=x), levels, parts, settings.threads, effects, options=options)
-        beside = [self._beside(inputs, [member])[0] for member, inputs in enumerate(held)]
+        blended = [self._predict_blend(inputs, [member])[0] for member, inputs in enumerate(held)]
         weight = rows.weight[np.concatenate([part.held for part in parts])]
-        self.blend_weight_ = weigh_trees(nets, beside, [rows.y[part.held] for part in parts], weight, settings.loss)
+        self.blend_weight_ = weigh_trees(nets, blended, [rows.y[part.held] for part in parts], weight, settings.loss)
         if not self.blend_weight_.any():
             self._trees = None
 

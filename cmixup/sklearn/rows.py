@@ -50,18 +50,18 @@ def merged(
     And the place (n,) among them of each row given, -1 for one of weight 0. Rows that differ in `apart` are different;
     of equal ones the group is that of the first.
     """
-    kept, d = weight > 0, x.shape[1]
-    more = [] if apart is None else [apart[kept, None]]
-    both = np.concatenate([x[kept], y[kept], *more], axis=1) + 0.0  # -0.0 becomes 0.0
-    both[np.isnan(both)] = np.nan  # there are many kinds of NaN
-    rows = both.view(np.dtype((np.void, both.itemsize * both.shape[1])))[:, 0]  # compared byte by byte
+    is_kept, d = weight > 0, x.shape[1]
+    extra = [] if apart is None else [apart[is_kept, None]]
+    table = np.concatenate([x[is_kept], y[is_kept], *extra], axis=1) + 0.0  # -0.0 becomes 0.0
+    table[np.isnan(table)] = np.nan  # there are many kinds of NaN
+    rows = table.view(np.dtype((np.void, table.itemsize * table.shape[1])))[:, 0]  # compared byte by byte
     _, first, place = np.unique(rows, return_index=True, return_inverse=True)
-    sums = np.bincount(place, weights=weight[kept]).astype(np.float64)
-    labels = both[first, d : d + y.shape[1]]
-    apart = None if apart is None else both[first, -1].astype(np.int64)
-    places = np.full(len(kept), -1)
-    places[kept] = place.reshape(-1)
-    return Rows(both[first, :d], labels, sums, apart, None if group is None else group[kept][first]), places
+    sums = np.bincount(place, weights=weight[is_kept]).astype(np.float64)
+    labels = table[first, d : d + y.shape[1]]
+    apart = None if apart is None else table[first, -1].astype(np.int64)
+    places = np.full(len(is_kept), -1)
+    places[is_kept] = place.reshape(-1)
+    return Rows(table[first, :d], labels, sums, apart, None if group is None else group[is_kept][first]), places
 
 
 def fold_of(group: Ints | None, n: int, folds: int, seed: Sequence[int]) -> Ints:
@@ -84,8 +84,8 @@ def moments(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
     values = np.where(narrow, values - low, values)  # whose sums would lose the digits that differ
     known = ~np.isnan(values)
     values = np.where(known, values, 0.0)
-    counted = known * weight[:, None]
-    share = counted / np.maximum(counted.sum(axis=0), np.finfo(np.float64).tiny)
+    weights = known * weight[:, None]
+    share = weights / np.maximum(weights.sum(axis=0), np.finfo(np.float64).tiny)
     mean = (values * share).sum(axis=0)
     vary = varies(low, high, known.sum(axis=0))
     unit = np.exp2(np.frexp(np.where(vary, high - low, 1.0))[1] - 1.0)  # squares of tiny numbers would be 0
@@ -113,8 +113,8 @@ def epoch_batches(weight: Floats, batch_size: int, rng: np.random.Generator, len
     epoch = shuffled(length, batch_size, rng)
     if length == len(weight) and (weight == weight[0]).all():
         return epoch
-    ends = np.cumsum(weight) * (length / weight.sum())
-    chosen = np.searchsorted(ends, np.arange(length) + rng.random(), side="right").clip(max=len(weight) - 1)
+    cumulative = np.cumsum(weight) * (length / weight.sum())
+    chosen = np.searchsorted(cumulative, np.arange(length) + rng.random(), side="right").clip(max=len(weight) - 1)
     return EpochBatches(chosen[epoch.index], epoch.sizes)
 
 
@@ -132,17 +132,17 @@ class WeightedLabels(Pairing):
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
         if self.sampler is None:
             return order.index.copy()
-        accepted = self.weight / self.weight.max()
+        acceptance = self.weight / self.weight.max()
         partners: Ints = self.sampler.draw(order.index, rng)
-        if (accepted == 1).all():
+        if (acceptance == 1).all():
             return partners
-        pending = np.flatnonzero(rng.random(len(partners)) >= accepted[partners])
+        pending = np.flatnonzero(rng.random(len(partners)) >= acceptance[partners])
         for _ in range(REFUSALS):
             if not len(pending):
                 break
             partners[pending] = self.sampler.draw(order.index[pending], rng)
-            pending = pending[rng.random(len(pending)) >= accepted[partners[pending]]]
+            pending = pending[rng.random(len(pending)) >= acceptance[partners[pending]]]
         for place in pending:
-            ends = np.cumsum(self.sampler.probabilities(int(order.index[place])) * self.weight)
-            partners[place] = min(np.searchsorted(ends, rng.random() * ends[-1], side="right"), len(ends) - 1)
+            sums = np.cumsum(self.sampler.probabilities(int(order.index[place])) * self.weight)
+            partners[place] = min(np.searchsorted(sums, rng.random() * sums[-1], side="right"), len(sums) - 1)
         return partners

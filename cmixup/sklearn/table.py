@@ -125,8 +125,8 @@ def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints 
     X = as_frame(X)
     categorical = categorical_columns(estimator.categorical_features, X)
     levels = levels_of(X, categorical, np.shape(X)[1]) if categorical else []
-    several = isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1 and y.dtype.kind == "f"
-    gaps = np.isnan(y) if several else np.zeros(1, dtype=bool)
+    several_outputs = isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1 and y.dtype.kind == "f"
+    gaps = np.isnan(y) if several_outputs else np.zeros(1, dtype=bool)
     X, kinds = coded(X, levels)
     filled = np.where(gaps, 0.0, y) if gaps.any() else y
     X, y = validate_data(estimator, X, filled, multi_output=True, y_numeric=True, ensure_min_samples=2, **NUMBERS)
@@ -143,33 +143,33 @@ def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints 
             raise InputError(f"y must have a label of each output, got none of output {int(empty.argmax())}")
     if not weight.all():
         X, levels = kept_levels(X, levels, weight > 0)
-    counted = check_size("X", X)[weight > 0]
-    low, high = np.fmin.reduce(counted, axis=0), np.fmax.reduce(counted, axis=0)
+    weighted_rows = check_size("X", X)[weight > 0]
+    low, high = np.fmin.reduce(weighted_rows, axis=0), np.fmax.reduce(weighted_rows, axis=0)
     constant = np.where(varies(low, high, len(X)), np.nan, low)
-    X, of_weight = settled(X, constant), np.where(weight[:, None] > 0, labels, np.nan)
-    warn_of_traps(X, of_weight, levels, _names(estimator), [kind != NO_TIMES for kind in kinds])
+    X, weighted = settled(X, constant), np.where(weight[:, None] > 0, labels, np.nan)
+    warn_of_traps(X, weighted, levels, _names(estimator), [kind != NO_TIMES for kind in kinds])
     rows, place = merged(X, labels, weight, **apart)
     transform = Transform.fit(estimator.target_transform, rows.y)
     rows = replace(rows, y=transform.apply(rows.y))
     indicators = indicators_of(rows.x, levels)
     wide = widened(rows.x, levels, indicators)
-    of_x, of_y, count = moments(wide, rows.weight), moments(rows.y, rows.weight), levels.count(None)
-    of_x[1][count:] *= of_x[1][count:] ** 2 * (place >= 0).sum() > LEAST_WEIGHT
-    numbers = standardised(wide[:, :count], of_x[0][:count], of_x[1][:count])
-    most = check_count("n_pieces", estimator.n_pieces)
-    pieces, no_effects = pieces_of(numbers, rows.weight, most), np.empty((0, 0, 0))
-    table = Table(levels, y.ndim == 1, transform, indicators, *of_x, *of_y, pieces, no_effects, kinds, constant)
+    x_stats, y_stats, count = moments(wide, rows.weight), moments(rows.y, rows.weight), levels.count(None)
+    x_stats[1][count:] *= x_stats[1][count:] ** 2 * (place >= 0).sum() > LEAST_WEIGHT
+    numbers = standardised(wide[:, :count], x_stats[0][:count], x_stats[1][:count])
+    n_pieces = check_count("n_pieces", estimator.n_pieces)
+    pieces, no_effects = pieces_of(numbers, rows.weight, n_pieces), np.empty((0, 0, 0))
+    table = Table(levels, y.ndim == 1, transform, indicators, *x_stats, *y_stats, pieces, no_effects, kinds, constant)
     return table, rows, place
 
 
-def kept_levels(x: Floats, levels: Sequence[Levels], kept: Any) -> tuple[Floats, list[Levels]]:
-    """Return coded columns (n, d) and their levels without those that only rows beside the `kept` ones have."""
+def kept_levels(x: Floats, levels: Sequence[Levels], mask: Any) -> tuple[Floats, list[Levels]]:
+    """Return coded columns (n, d) and their levels without those that only rows outside the `mask` have."""
     x, levels = x.copy(), list(levels)
     for place, names in enumerate(levels):
         if names is not None:
-            used = np.unique(x[kept & ~np.isnan(x[:, place]), place])
-            levels[place] = [names[int(code)] for code in used]
-            x[:, place] = np.where(np.isnan(x[:, place]), np.nan, np.searchsorted(used, x[:, place]))
+            codes = np.unique(x[mask & ~np.isnan(x[:, place]), place])
+            levels[place] = [names[int(code)] for code in codes]
+            x[:, place] = np.where(np.isnan(x[:, place]), np.nan, np.searchsorted(codes, x[:, place]))
     return x, levels
 
 

@@ -19,11 +19,11 @@ MOST_BACK = 0.95  # of the labels come back; the others may be clipped
 
 def check_transform(given: Any) -> None:
     """Raise `InputError` for all but None, "log", "auto" and a transformer that can go back."""
-    named = given is None or (isinstance(given, str) and given in ("log", "auto"))
-    fits = not isinstance(given, type) and all(hasattr(given, f) for f in ("fit", "transform", "inverse_transform"))
-    if not (named or fits):
-        what = 'None, "log", "auto" or a transformer with inverse_transform'
-        raise InputError(f"target_transform must be {what}, got {format_value(given)}")
+    is_named = given is None or (isinstance(given, str) and given in ("log", "auto"))
+    usable = not isinstance(given, type) and all(hasattr(given, f) for f in ("fit", "transform", "inverse_transform"))
+    if not (is_named or usable):
+        expected = 'None, "log", "auto" or a transformer with inverse_transform'
+        raise InputError(f"target_transform must be {expected}, got {format_value(given)}")
 
 
 @dataclass
@@ -45,8 +45,8 @@ class Transform:
         if given == "auto":
             low = labels <= 0  # NaN is not
             pair = labels, np.log(np.where(low, 1.0, labels))
-            before, after = (np.mean(np.abs(skew(y, nan_policy="omit"))) for y in pair)
-            return cls("log" if not low.any() and after < before / 2 else None)
+            raw_skew, log_skew = (np.mean(np.abs(skew(y, nan_policy="omit"))) for y in pair)
+            return cls("log" if not low.any() and log_skew < raw_skew / 2 else None)
         if given is None or given == "log":
             return cls(given)
         transform = cls(clone(given).fit(labels), np.ones(labels.shape[1]))
@@ -55,18 +55,18 @@ class Transform:
             steps = np.diff(fitted[np.argsort(y, kind="stable")])
             steps = steps[np.abs(steps) > 1e-9 * (np.nanmax(fitted) - np.nanmin(fitted))]
             if (steps > 0).any() and (steps < 0).any():
-                what = f"{format_value(given)}, which does both over those of output {output}"
-                raise InputError(f"target_transform must rise or fall over the labels, got {what}")
+                problem = f"{format_value(given)}, which does both over those of output {output}"
+                raise InputError(f"target_transform must rise or fall over the labels, got {problem}")
             transform.sign[output] = -1.0 if (steps < 0).any() else 1.0
         values = values * transform.sign
-        off = np.abs((returned := transform._inverse(values)) - labels)
-        off = np.where(np.isnan(returned) & ~np.isnan(labels), np.inf, off)
-        far = np.nanmedian(np.abs(labels - np.nanmedian(labels, axis=0)), axis=0) / 2
-        far += ROUNDED * np.nanmax(abs(labels), axis=0)
-        for place in np.flatnonzero(~(np.nanquantile(off, MOST_BACK, axis=0, method="lower") <= far)):
-            row = np.nanargmax(np.where(np.isnan(off), -1.0, off)[:, place])
-            what = f"{format_value(given)}, which comes back from {labels[row, place]:g} as {returned[row, place]:g}"
-            raise InputError(f"target_transform must have an inverse, got {what}")
+        error = np.abs((returned := transform._inverse(values)) - labels)
+        error = np.where(np.isnan(returned) & ~np.isnan(labels), np.inf, error)
+        tolerance = np.nanmedian(np.abs(labels - np.nanmedian(labels, axis=0)), axis=0) / 2
+        tolerance += ROUNDED * np.nanmax(abs(labels), axis=0)
+        for place in np.flatnonzero(~(np.nanquantile(error, MOST_BACK, axis=0, method="lower") <= tolerance)):
+            row = np.nanargmax(np.where(np.isnan(error), -1.0, error)[:, place])
+            problem = f"{format_value(given)}, which comes back from {labels[row, place]:g} as {returned[row, place]:g}"
+            raise InputError(f"target_transform must have an inverse, got {problem}")
         transform.low, transform.high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
         return transform
 
@@ -81,8 +81,8 @@ class Transform:
             return np.asarray(np.log(labels))
         values = np.asarray(self.given.transform(labels), dtype=np.float64)
         if values.shape != labels.shape or not np.isfinite(values[~np.isnan(labels)]).all():
-            what = "a finite number for each label of y"
-            raise InputError(f"target_transform must give {what}, got {format_value(values)}")
+            expected = "a finite number for each label of y"
+            raise InputError(f"target_transform must give {expected}, got {format_value(values)}")
         return values * self.sign
 
     def back(self, values: Floats, *, infinite: bool = False) -> Floats:
@@ -95,22 +95,22 @@ class Transform:
             return values if self.given is None else np.exp(values)
         rows = np.moveaxis(values, -1, 0)
         shape, rows = rows.shape, rows.reshape(-1, rows.shape[-1])
-        labels, last = self._inverse(rows), self._inverse(near := rows.clip(self.low, self.high))
-        wrong = ~_goes_on(labels, last, rows - near)
-        if (some := np.flatnonzero(wrong.any(axis=1))).size:
-            good, bad, before = near[some], np.where(wrong, rows, near)[some], last[some]
+        labels, last = self._inverse(rows), self._inverse(clipped := rows.clip(self.low, self.high))
+        wrong = ~_goes_on(labels, last, rows - clipped)
+        if (affected := np.flatnonzero(wrong.any(axis=1))).size:
+            inside, outside, earlier = clipped[affected], np.where(wrong, rows, clipped)[affected], last[affected]
             for halving in range(HALVINGS):
-                middle = (good + bad) / 2
-                goes = _goes_on(now := self._inverse(middle), last[some], middle - near[some])
-                good, bad = np.where(goes, middle, good), np.where(goes, bad, middle)
-                before = np.where(goes & (halving < EARLIER), now, before)
-            end = self._inverse(good)
-            endless = wrong[some] & (np.abs(end - last[some]) > GROWTH * np.abs(before - last[some]))
-            beyond = np.copysign(np.inf, rows[some] - near[some]) if infinite else last[some]
-            labels[some] = np.where(wrong[some], np.where(endless, beyond, end), labels[some])
+                middle = (inside + outside) / 2
+                goes_on = _goes_on(reached := self._inverse(middle), last[affected], middle - clipped[affected])
+                inside, outside = np.where(goes_on, middle, inside), np.where(goes_on, outside, middle)
+                earlier = np.where(goes_on & (halving < EARLIER), reached, earlier)
+            end = self._inverse(inside)
+            endless = wrong[affected] & (np.abs(end - last[affected]) > GROWTH * np.abs(earlier - last[affected]))
+            beyond = np.copysign(np.inf, rows[affected] - clipped[affected]) if infinite else last[affected]
+            labels[affected] = np.where(wrong[affected], np.where(endless, beyond, end), labels[affected])
             if infinite and endless.any():
-                what = f"{int(endless.sum())} of {labels.size} ends lie where target_transform reaches no label"
-                warnings.warn(f"{what}: they are infinite", UserWarning, stacklevel=4)
+                problem = f"{int(endless.sum())} of {labels.size} ends lie where target_transform reaches no label"
+                warnings.warn(f"{problem}: they are infinite", UserWarning, stacklevel=4)
         return np.moveaxis(labels.reshape(shape), 0, -1)
 
     def _inverse(self, rows: Floats) -> Floats:

@@ -63,11 +63,11 @@ def fit_trees(
         for part, columns in zip(parts, effects, strict=True):
             if (key := part.train.tobytes()) not in by_rows:
                 x = np.concatenate([rows.x, columns], axis=1)[part.train]
-                by_rows[key] = _of_member(Rows(x, rows.y[part.train], rows.weight[part.train]), levels, options)
+                by_rows[key] = _fit_member(Rows(x, rows.y[part.train], rows.weight[part.train]), levels, options)
             by_member.append(by_rows[key])
-    joined = Trees(*(np.concatenate(field) for field in zip(*by_member, strict=True)))
-    joined.sizes[:, 0] = np.repeat(np.arange(len(by_member)), [len(trees.sizes) for trees in by_member])
-    return joined
+    all_trees = Trees(*(np.concatenate(field) for field in zip(*by_member, strict=True)))
+    all_trees.sizes[:, 0] = np.repeat(np.arange(len(by_member)), [len(trees.sizes) for trees in by_member])
+    return all_trees
 
 
 def predict_trees(trees: Trees, x: Floats, levels: Sequence[Levels], members: Sequence[int], threads: int) -> Floats:
@@ -76,70 +76,70 @@ def predict_trees(trees: Trees, x: Floats, levels: Sequence[Levels], members: Se
     first_node, first_set = (np.cumsum(sizes[:, column]) - sizes[:, column] for column in (2, 3))
     x = np.broadcast_to(x, (len(members), *x.shape[-2:]))
     predicted = np.repeat(trees.starts[list(members), None], x.shape[1], axis=1)
-    known = np.full((len(level_sets(levels)), 8), 2**32 - 1, dtype=np.uint32)  # a level that is not is NaN by now
+    known_sets = np.full((len(level_sets(levels)), 8), 2**32 - 1, dtype=np.uint32)  # a level that is not is NaN by now
     places = np.arange(len(levels), dtype=np.uint32)
     for out, rows, member in zip(predicted, x, members, strict=True):
-        inputs = _in_codes(rows, levels, trees.codes[member])
+        inputs = _encode_levels(rows, levels, trees.codes[member])
         for tree in np.flatnonzero(sizes[:, 0] == member):
             nodes = trees.nodes[first_node[tree] : first_node[tree] + sizes[tree, 2]]
             sets = trees.sets[first_set[tree] : first_set[tree] + sizes[tree, 3]]
-            out[:, sizes[tree, 1]] += TreePredictor(nodes, sets, sets).predict(inputs, known, places, threads)
+            out[:, sizes[tree, 1]] += TreePredictor(nodes, sets, sets).predict(inputs, known_sets, places, threads)
     return predicted
 
 
 def weigh_trees(
-    held: Sequence[Floats], trees: Sequence[Floats], labels: Sequence[Floats], weight: Floats, loss: Loss
+    nets: Sequence[Floats], trees: Sequence[Floats], labels: Sequence[Floats], weight: Floats, loss: Loss
 ) -> Floats:
     """Return the weight of trees beside networks, (D,) in [0, 1]: that of least loss on the rows that members held out.
 
     Stacking (Wolpert 1992; Breiman 1996) of two predictors whose weights sum to 1. Of the squared loss it is exact, of
-    others the best hundredth. `held` and `trees` are of each member the predictions (k_m, D) for the rows that it holds
+    others the best hundredth. `nets` and `trees` are of each member the predictions (k_m, D) for the rows that it holds
     out, `labels` (k_m, d_y) theirs, NaN where one is missing; `weight` is of all these rows.
     """
-    of_nets, of_trees, y = (np.concatenate(values) for values in (held, trees, labels))
+    net_outputs, tree_outputs, y = (np.concatenate(values) for values in (nets, trees, labels))
     if loss.name != "squared":
         shares, target = np.linspace(0, 1, 101), torch.from_numpy(y)
-        blends = (torch.from_numpy(of_nets + share * (of_trees - of_nets)) for share in shares)
+        blends = (torch.from_numpy(net_outputs + share * (tree_outputs - net_outputs)) for share in shares)
         errors = (np.nan_to_num(loss.of_outputs(blend, target).numpy()).reshape(len(y), -1) for blend in blends)
-        return shares[np.argmin([weight @ of_share for of_share in errors], axis=0)]
-    gap, rest = (np.where(np.isnan(y), 0.0, values) for values in (of_trees - of_nets, y - of_nets))
+        return shares[np.argmin([weight @ share_errors for share_errors in errors], axis=0)]
+    gap, residual = (np.where(np.isnan(y), 0.0, values) for values in (tree_outputs - net_outputs, y - net_outputs))
     squares = weight @ gap**2
-    return (weight @ (gap * rest) / np.maximum(squares, np.finfo(np.float64).tiny)).clip(0, 1)
+    return (weight @ (gap * residual) / np.maximum(squares, np.finfo(np.float64).tiny)).clip(0, 1)
 
 
 def check_trees(trees: Trees, levels: Sequence[Levels], members: int, outputs: int) -> None:
     """Raise `ValueError` for trees that are not of these levels, members and outputs, or that a walk never ends in."""
     nodes, sizes, sets = trees.nodes, trees.sizes, level_sets(levels)
-    kinds = (PREDICTOR_RECORD_DTYPE, np.uint32, np.int64, np.float64, np.float64)
+    dtypes = (PREDICTOR_RECORD_DTYPE, np.uint32, np.int64, np.float64, np.float64)
     in_sets = sum(len(levels[place] or ()) for place in sets)
     shapes = ((len(nodes),), (len(trees.sets), 8), (len(sizes), 4), (members, outputs), (members, in_sets))
-    of_trees = [(array.dtype, array.shape) for array in trees]
-    if of_trees != list(zip(kinds, shapes, strict=True)):
+    forms = [(array.dtype, array.shape) for array in trees]
+    if forms != list(zip(dtypes, shapes, strict=True)):
         raise ValueError("its trees must have the shapes of its features, members and outputs")
-    ends = [members, outputs, len(nodes) + 1, len(trees.sets) + 1]
-    whole = (sizes[:, 2:].sum(axis=0) == [len(nodes), len(trees.sets)]).all()
-    if not (whole and ((sizes >= [0, 0, 1, 0]) & (sizes < ends)).all()):
+    limits = [members, outputs, len(nodes) + 1, len(trees.sets) + 1]
+    complete = (sizes[:, 2:].sum(axis=0) == [len(nodes), len(trees.sets)]).all()
+    if not (complete and ((sizes >= [0, 0, 1, 0]) & (sizes < limits)).all()):
         raise ValueError("its trees must hold all nodes, and be of its members and outputs")
     place = np.arange(len(nodes)) - np.repeat(np.cumsum(sizes[:, 2]) - sizes[:, 2], sizes[:, 2])
     size, set_count = (np.repeat(sizes[:, column], sizes[:, 2]) for column in (2, 3))
-    ahead = [(nodes[side] > place) & (nodes[side] < size) for side in ("left", "right")]
+    leads_on = [(nodes[side] > place) & (nodes[side] < size) for side in ("left", "right")]
     by_set, column = nodes["is_categorical"] != 0, nodes["feature_idx"]
-    of_features = (column >= 0) & (column < np.where(by_set, len(sets), len(levels)))
-    of_sets = ~by_set | (nodes["bitset_idx"] < set_count)
-    if not ((nodes["is_leaf"] != 0) | ahead[0] & ahead[1] & of_features & of_sets).all():
+    valid_column = (column >= 0) & (column < np.where(by_set, len(sets), len(levels)))
+    valid_set = ~by_set | (nodes["bitset_idx"] < set_count)
+    if not ((nodes["is_leaf"] != 0) | leads_on[0] & leads_on[1] & valid_column & valid_set).all():
         raise ValueError("its trees must lead from the root to leaves, by columns of the features")
 
 
-def _in_codes(x: Floats, levels: Sequence[Levels], codes: Floats) -> Floats:
+def _encode_levels(x: Floats, levels: Sequence[Levels], codes: Floats) -> Floats:
     """Return columns (n, d) as the trees of a member take them: categories first, by its codes (L,), see `Trees`."""
     sets = level_sets(levels)
     counts = np.array([len(levels[column] or ()) for column in sets], dtype=np.int64)
-    chosen = x[:, sets]
-    place = np.where(chosen >= 0, chosen + np.cumsum(counts) - counts, -1)  # -1: missing or new
+    values = x[:, sets]
+    place = np.where(values >= 0, values + np.cumsum(counts) - counts, -1)  # -1: missing or new
     return np.hstack([np.append(codes, np.nan)[place.astype(np.int64)], np.delete(x, sets, axis=1)])
 
 
-def _of_member(rows: Rows, levels: Sequence[Levels], options: Sequence[Mapping[str, Any]]) -> Trees:
+def _fit_member(rows: Rows, levels: Sequence[Levels], options: Sequence[Mapping[str, Any]]) -> Trees:
     """Return the trees of one member, as member 0, trained on all rows given."""
     x, y, weight = rows.x, rows.y, rows.weight
     codes = []
@@ -149,22 +149,22 @@ def _of_member(rows: Rows, levels: Sequence[Levels], options: Sequence[Mapping[s
         column_codes[seen] = np.arange(len(seen))
         codes.append(column_codes)
     all_codes = np.concatenate([np.empty(0), *codes])
-    inputs, even = _in_codes(x, levels, all_codes), bool((weight == weight[0]).all())
+    inputs, equal_weights = _encode_levels(x, levels, all_codes), bool((weight == weight[0]).all())
     nodes, sets = [np.empty(0, PREDICTOR_RECORD_DTYPE)], [np.empty((0, 8), np.uint32)]
     sizes: list[Ints] = [np.empty((0, 4), np.int64)]
     starts = np.zeros((1, len(options)))
-    for output, further in enumerate(options):
+    for output, output_options in enumerate(options):
         labels = y[:, output * y.shape[1] // len(options)]
         known: Ints = np.flatnonzero(~np.isnan(labels))
         if not len(known):
             continue
         model = HistGradientBoostingRegressor(
-            categorical_features=list(range(len(codes))) or None, early_stopping=False, random_state=0, **further
+            categorical_features=list(range(len(codes))) or None, early_stopping=False, random_state=0, **output_options
         )
-        share = None if even else weight[known] / weight[known].mean()
-        given = inputs[known]
-        given[:, (~np.isnan(given)).sum(axis=0) < max(LEAF_ROWS, len(given) // SAMPLED)] = 0.0  # none: not binned
-        model.fit(given, labels[known], sample_weight=share)
+        share = None if equal_weights else weight[known] / weight[known].mean()
+        columns = inputs[known]
+        columns[:, (~np.isnan(columns)).sum(axis=0) < max(LEAF_ROWS, len(columns) // SAMPLED)] = 0.0  # none: not binned
+        model.fit(columns, labels[known], sample_weight=share)
         starts[0, output] = float(np.ravel(model._baseline_prediction)[0])  # noqa: SLF001 - kept nowhere else
         for (tree,) in model._predictors:  # noqa: SLF001
             nodes.append(tree.nodes)

@@ -27,10 +27,10 @@ RAW = Rows(np.column_stack([Z, CODES]), LABELS, np.ones(N))
 def test_means_are_shrunken_by_the_variances_within_and_between_levels() -> None:
     """Within they are 2 and between (2 * 4 + 2 * 4 - 2 * 2) / 4 = 3, so that 2 rows keep 2 / (2 + 2 / 3) of 2."""
     values = np.array([1.0, 3.0, -1.0, -3.0])
-    shrunken = effects._shrunken(np.array([0, 0, 2, 2]), values, np.ones(4), 4)
+    shrunken = effects._shrunken_means(np.array([0, 0, 2, 2]), values, np.ones(4), 4)
     np.testing.assert_allclose(shrunken, [1.5, 0, -1.5, 0])
     for places in ([0, 2, 0, 2], [0, 1, 2, 3]):  # nothing between the levels, and nothing known within them
-        assert not effects._shrunken(np.array(places), values, np.ones(4), 4).any()
+        assert not effects._shrunken_means(np.array(places), values, np.ones(4), 4).any()
 
 
 def test_the_rest_leaves_out_other_columns_and_other_levels() -> None:

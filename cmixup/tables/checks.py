@@ -43,8 +43,8 @@ def far_rows(labels: Floats, names: Any) -> str:
     """Return the rows of `far_labels`, called by `names`, in words, with their labels; nothing if there are none."""
     known = np.flatnonzero(~np.isnan(labels))
     rows = known[far_labels(labels[known])]
-    more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
-    return ", ".join(f"{names[row]} ({labels[row]:g})" for row in rows[:MOST_NAMED]) + more
+    others = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
+    return ", ".join(f"{names[row]} ({labels[row]:g})" for row in rows[:MOST_NAMED]) + others
 
 
 def leak_score(values: Floats, labels: Floats, *, levels: bool = False) -> float:
@@ -67,8 +67,8 @@ def leak_score(values: Floats, labels: Floats, *, levels: bool = False) -> float
     count = np.bincount(leaf[:half], minlength=leaf.max() + 1)
     sums = np.bincount(leaf[:half], labels[:half], minlength=leaf.max() + 1)
     means = np.where(count > 0, sums / np.maximum(count, 1), labels[:half].mean())
-    tree = rank_correlation(means[leaf[half:]], labels[half:])
-    return max(tree, 0.0 if levels else abs(rank_correlation(values, labels)))
+    tree_correlation = rank_correlation(means[leaf[half:]], labels[half:])
+    return max(tree_correlation, 0.0 if levels else abs(rank_correlation(values, labels)))
 
 
 def rank_correlation(first: Floats, second: Floats) -> float:
@@ -100,14 +100,14 @@ def far_labels(labels: Floats) -> Ints:
     """
     far = np.full(len(labels), len(labels) >= MIN_ROWS)
     for values in [labels, np.log(labels)] if far.any() and labels.min() > 0 else [labels]:
-        (low, high), found = np.quantile(values, (0.25, 0.75)), np.zeros(len(labels), dtype=bool)
-        for outside in (values - high, low - values):
-            off = outside / (high - low or np.inf)
-            steps = np.sort(off)
-            ends = steps[1:][(np.diff(steps) >= GAP) & (steps[1:] >= FAR)]
-            side = off >= np.append(ends, np.inf)[0]
-            found |= side & (side.sum() <= max(1, MOST_FAR * len(labels)))
-        far &= found
+        (low, high), outlying = np.quantile(values, (0.25, 0.75)), np.zeros(len(labels), dtype=bool)
+        for excess in (values - high, low - values):
+            distance = excess / (high - low or np.inf)
+            ascending = np.sort(distance)
+            ends = ascending[1:][(np.diff(ascending) >= GAP) & (ascending[1:] >= FAR)]
+            side = distance >= np.append(ends, np.inf)[0]
+            outlying |= side & (side.sum() <= max(1, MOST_FAR * len(labels)))
+        far &= outlying
     return np.flatnonzero(far)
 
 

@@ -98,8 +98,8 @@ class Category:
     @property
     def features(self) -> list[str]:
         """Names of its features."""
-        more = ["(other)"] * self.other + ["(missing)"] * self.missing
-        return [f"{self.name}={level}" for level in (*self.levels, *more)]
+        extra = ["(other)"] * self.other + ["(missing)"] * self.missing
+        return [f"{self.name}={level}" for level in (*self.levels, *extra)]
 
     def encode(self, values: pd.Series, out: np.ndarray, source: str) -> None:
         """Write the features of `values: (N,)` into `out: (N, len(features))`, which holds zeros.
@@ -107,10 +107,10 @@ class Category:
         A warning names a column where more than half of the rows have levels that training has not seen.
         """
         codes, words = as_words(values)
-        n, every = len(self.levels), (*self.levels, *self.rare)
-        level_at = level_places(f"{source}, column {self.name}", level_counts(codes, words), every)
-        rest, unknown = (n if self.other else -1), (n + self.other if self.missing else -1)
-        place = np.array([*(at if 0 <= at < n else rest for at in level_at.values()), unknown])[codes]
+        n_levels, known = len(self.levels), (*self.levels, *self.rare)
+        level_at = level_places(f"{source}, column {self.name}", level_counts(codes, words), known)
+        rest_place, gap_place = (n_levels if self.other else -1), (n_levels + self.other if self.missing else -1)
+        place = np.array([*(at if 0 <= at < n_levels else rest_place for at in level_at.values()), gap_place])[codes]
         rows = np.flatnonzero(place >= 0)
         out[rows, place[rows]] = 1.0
 
@@ -153,10 +153,10 @@ def as_numbers(values: pd.Series, form: str = "") -> tuple[np.ndarray, np.ndarra
             numbers = min(parsed(texts, f"1{sign}234{decimal}5"), numbers, key=lambda read: np.isnan(read).sum())
     else:
         numbers, attrs = parsed(words, form) if words else np.empty(0), values.attrs
-        given = attrs.get("thousands") in THOUSANDS  # for this file, whatever signs training had
-        if form[0] == "1" and (given or np.isnan(numbers).any()):
+        stated = attrs.get("thousands") in THOUSANDS  # for this file, whatever signs training had
+        if form[0] == "1" and (stated or np.isnan(numbers).any()):
             _, decimal, unit = signs_of(form)
-            other = reading_of(words, *((attrs["thousands"], attrs["decimal"]) if given else ("auto", decimal))).form
+            other = reading_of(words, *((attrs["thousands"], attrs["decimal"]) if stated else ("auto", decimal))).form
             if other[:1] == "1" and signs_of(other)[2] in ("", unit):
                 numbers = parsed(words, other)
         elif kind_of(form) == "date" and np.isnan(numbers).any():  # T, Z and seconds are written or not
@@ -201,8 +201,8 @@ def checked_numbers(values: pd.Series, source: str, form: str = "") -> np.ndarra
     """
     numbers, wrong = as_numbers(values, form)
     if wrong.any():
-        what = f"no {kind_of(form)} like {form}" if form else "not a number"
-        raise InputError(f"{cell(values, int(np.argmax(wrong)), source)} is {what}")
+        problem = f"no {kind_of(form)} like {form}" if form else "not a number"
+        raise InputError(f"{cell(values, int(np.argmax(wrong)), source)} is {problem}")
     large = np.abs(numbers) > LARGEST
     if large.any():
         raise InputError(f"{cell(values, int(np.argmax(large)), source)} is too large: numbers become float32")
@@ -212,11 +212,11 @@ def checked_numbers(values: pd.Series, source: str, form: str = "") -> np.ndarra
 def checked_columns(frame: pd.DataFrame, names: Sequence[str], source: str) -> pd.DataFrame:
     """Return a table with texts as names of columns; each column that is read must be there once."""
     known = [str(name) for name in frame]
-    wanted = {alike(name, known): name for name in names if name not in known}
-    known = [wanted.get(name, name) for name in known]
+    renamed = {alike(name, known): name for name in names if name not in known}
+    known = [renamed.get(name, name) for name in known]
     if missing := [name for name in names if name not in known]:
-        more = f" and {len(missing) - 1} more ({shortened(missing[1:])})" if len(missing) > 1 else ""
-        raise InputError(f"{source} has no column {format_value(missing[0])}{more}{nearest(missing[0], known)}")
+        others = f" and {len(missing) - 1} more ({shortened(missing[1:])})" if len(missing) > 1 else ""
+        raise InputError(f"{source} has no column {format_value(missing[0])}{others}{nearest(missing[0], known)}")
     for name in names:
         if known.count(name) > 1:
             raise InputError(f"{source} has {known.count(name)} columns {format_value(name)}, expected one")
@@ -230,8 +230,8 @@ def looks(name: str) -> str:
 
 def alike(name: str, known: Sequence[str]) -> str:
     """Return the known name that looks as a name does, itself if none or several do."""
-    same = [] if name in known else [other for other in known if looks(other) == looks(name)]
-    return same[0] if len(same) == 1 else name
+    matches = [] if name in known else [candidate for candidate in known if looks(candidate) == looks(name)]
+    return matches[0] if len(matches) == 1 else name
 
 
 def cell(values: pd.Series, place: int, source: str) -> str:

@@ -69,14 +69,14 @@ def places_of(levels: tuple[Level, ...]) -> Callable[[Level], int]:
     def by_common() -> dict[str, int]:  # needed by none but other spellings
         places: dict[str, set[int]] = {}
         for word, place in exact.items():
-            places.setdefault(_common(word), set()).add(place)
+            places.setdefault(_common_form(word), set()).add(place)
         return {word: codes.pop() for word, codes in places.items() if len(codes) == 1}
 
     def find(level: Level) -> int:
         word = spelling(level)
         if word in exact:
             return exact[word]
-        common = _common(word)
+        common = _common_form(word)
         return exact[common] if common in exact else by_common().get(common, -1)
 
     return find
@@ -90,14 +90,14 @@ def level_places(name: str, counts: Mapping[AnyLevel, int], levels: Sequence[Lev
     find = places_of(tuple(levels))
     places = {level: find(level) for level in counts}
     new = {level: count for level, count in counts.items() if places[level] < 0}
-    rows, every = sum(new.values()), sum(counts.values())
-    if 2 * rows > every:
-        line = f"{rows} of {every} rows have a level that training did not have, such as {_named(new)}"
-        warnings.warn(f"{name}: {line}; it had {_named(levels)}", UserWarning, stacklevel=5)
+    n_new, n_rows = sum(new.values()), sum(counts.values())
+    if 2 * n_new > n_rows:
+        line = f"{n_new} of {n_rows} rows have a level that training did not have, such as {_examples(new)}"
+        warnings.warn(f"{name}: {line}; it had {_examples(levels)}", UserWarning, stacklevel=5)
     return places
 
 
-def _common(word: str) -> str:
+def _common_form(word: str) -> str:
     """Return the common form of all spellings of a level: a number's shortest text, and one form of each letter."""
     text = " ".join(unicodedata.normalize("NFC", word).split()).removesuffix(" 00:00:00")
     text = LOGICAL.get(text.lower(), text)
@@ -108,6 +108,6 @@ def _common(word: str) -> str:
     return spelling(number) if abs(number) < EXACT else text  # also of NaN
 
 
-def _named(levels: Collection[Level]) -> str:
+def _examples(levels: Collection[Level]) -> str:
     first = [repr(spelling(level)) for level in list(levels)[:MOST_NAMED]]
     return ", ".join(first) + (f" and {len(levels) - MOST_NAMED} more" if len(levels) > MOST_NAMED else "")

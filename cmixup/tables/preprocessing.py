@@ -50,10 +50,10 @@ class TablePreprocessing(Preprocessing):
     def apply(self, frame: pd.DataFrame, source: str = "table") -> np.ndarray:
         """Return the features `(N, len(features))` float32 of the rows of a table; other columns are ignored."""
         x = np.zeros((len(self.features), len(frame)), dtype=np.float32).T  # written feature by feature
-        every = [c for c in self.columns if not isinstance(c, Constant) or c.name in map(str, frame)]
-        frame, start = checked_columns(frame, [column.name for column in every], source), 0
-        warn_of_new([c.name for c in every if not isinstance(c, Category) and c.has_new(frame[c.name])], source)
-        for column in (column for column in every if not isinstance(column, Constant)):
+        present = [c for c in self.columns if not isinstance(c, Constant) or c.name in map(str, frame)]
+        frame, start = checked_columns(frame, [column.name for column in present], source), 0
+        warn_of_new([c.name for c in present if not isinstance(c, Category) and c.has_new(frame[c.name])], source)
+        for column in (column for column in present if not isinstance(column, Constant)):
             out = x[:, start : start + len(column.features)]
             column.encode(frame[column.name], out, source)
             if self.scaling == "minmax":
@@ -70,7 +70,7 @@ class TablePreprocessing(Preprocessing):
         return pd.DataFrame(values, index=frame.index, columns=list(self.targets))
 
     @classmethod
-    def read_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
-        read = super().read_fields
-        columns = tuple(KINDS[column["kind"]](**read(column)) for column in given.pop("columns"))
-        return {"units": (), **read(given), "columns": columns}
+    def read_fields(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        as_fields = super().read_fields
+        columns = tuple(KINDS[column["kind"]](**as_fields(column)) for column in fields.pop("columns"))
+        return {"units": (), **as_fields(fields), "columns": columns}

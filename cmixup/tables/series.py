@@ -13,7 +13,7 @@ from cmixup.files import SERIES_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing, with_units
 from cmixup.inputs.spread import VANISH, is_new, warn_of_new
 from cmixup.tables.columns import as_words, checked_columns, checked_numbers, level_codes, read_column
-from cmixup.tables.steps import CURE, MONTHLY, grid, own_step, places, step_of, text_of
+from cmixup.tables.steps import CURE, MONTHLY, grid, places, series_step, step_of, text_of
 from cmixup.tables.written import TIME
 
 FILLS = ("none", "previous", "linear")
@@ -94,39 +94,39 @@ class SeriesPreprocessing(Preprocessing):
             frame = frame.reset_index([name for name in (self.id, self.time) if name in named])
         elif self.time not in frame and isinstance(frame.index, pd.DatetimeIndex) and frame.index.name is None:
             frame = frame.rename_axis(self.time).reset_index()
-        counted = self.time == ROW and ROW not in map(str, frame)
-        named = [*([] if counted else [self.time]), *filter(None, [self.id]), *self.columns]
+        is_counted = self.time == ROW and ROW not in map(str, frame)
+        named = [*([] if is_counted else [self.time]), *filter(None, [self.id]), *self.columns]
         frame = checked_columns(frame, named, source)
-        read = [checked_numbers(frame[name], source, form) for name, form in zip(self.columns, self.forms, strict=True)]
-        if counted and not len(frame):
+        data = [checked_numbers(frame[name], source, form) for name, form in zip(self.columns, self.forms, strict=True)]
+        if is_counted and not len(frame):
             raise InputError(f"{source} has no rows")
         codes = level_codes(frame[self.id]) if self.id else np.zeros(len(frame), dtype=np.int64)
-        times = pd.Index(pd.Series(codes).groupby(codes).cumcount() + 1) if counted else self._times(frame, source)
-        rows = pd.DataFrame(np.column_stack(read), index=times, columns=list(self.columns))
+        times = pd.Index(pd.Series(codes).groupby(codes).cumcount() + 1) if is_counted else self._times(frame, source)
+        rows = pd.DataFrame(np.column_stack(data), index=times, columns=list(self.columns))
         words = sorted(as_words(frame[self.id])[1]) if self.id else [""]
         if (codes < 0).any():
             row = frame.index[int(np.argmax(codes < 0))]
             raise InputError(f"{source}, row {row} names no series in column {format_value(self.id)}")
-        every = {}
+        series_rows = {}
         for code, word in enumerate(words):
-            place, call = np.flatnonzero(codes == code), f"{source}, {self.id} {word}" if self.id else source
+            place, title = np.flatnonzero(codes == code), f"{source}, {self.id} {word}" if self.id else source
             place = place[np.argsort(times[place], kind="stable")]
-            if (same := np.flatnonzero(times[place][1:] == times[place][:-1])).size:
-                first, second = frame.index[place[same[0] : same[0] + 2]]
-                when = times[place[same[0]]]
+            if (doubled := np.flatnonzero(times[place][1:] == times[place][:-1])).size:
+                first, second = frame.index[place[doubled[0] : doubled[0] + 2]]
+                time = times[place[doubled[0]]]
                 cure = "" if self.id else ": leave one out, or name the column that tells series apart, dataset.id="
-                cure = _of_clock(times[place], self.time, frame) or cure
+                cure = _clock_advice(times[place], self.time, frame) or cure
                 if self.form and frame[self.time].iloc[place].nunique() == len(place):
                     cure = f" to the microsecond: dataset.time={ROW} counts rows"
-                raise InputError(f"{call}, rows {first} and {second} have one time, {text_of(when)}{cure}")
-            every[word] = call, place
-        call, longest = max(every.values(), key=lambda one: len(one[1]))
-        step = self.step or step_of(times[longest], call)
+                raise InputError(f"{title}, rows {first} and {second} have one time, {text_of(time)}{cure}")
+            series_rows[word] = title, place
+        title, longest = max(series_rows.values(), key=lambda entry: len(entry[1]))
+        step = self.step or step_of(times[longest], title)
         return [
             self._on_grid(
-                word, rows.iloc[place], frame.index[place], own_step(times[place], step) if self.id else step, call
+                word, rows.iloc[place], frame.index[place], series_step(times[place], step) if self.id else step, title
             )
-            for word, (call, place) in every.items()
+            for word, (title, place) in series_rows.items()
         ]
 
     def _times(self, frame: pd.DataFrame, source: str) -> pd.Index:
@@ -137,70 +137,70 @@ class SeriesPreprocessing(Preprocessing):
             raise InputError(f"{source}{where} has no time in column {format_value(self.time)}")
         if not self.form:
             return pd.Index(days.astype(np.int64) if (days == np.floor(days)).all() else days)
-        length = days * 86_400_000
-        whole = abs(length - np.round(length)).max() < ROUNDED
-        count = np.round(length if whole else 1000 * length).astype(np.int64)
-        return pd.DatetimeIndex(pd.to_datetime(count, unit="ms" if whole else "us"))
+        milliseconds = days * 86_400_000
+        is_whole = abs(milliseconds - np.round(milliseconds)).max() < ROUNDED
+        ticks = np.round(milliseconds if is_whole else 1000 * milliseconds).astype(np.int64)
+        return pd.DatetimeIndex(pd.to_datetime(ticks, unit="ms" if is_whole else "us"))
 
     def _on_grid(self, name: str, rows: pd.DataFrame, numbers: pd.Index, step: str, source: str) -> OneSeries:
         """Return sorted rows with one for every step; `numbers` are how errors call them."""
         times, place = rows.index, places(rows.index, step)
-        if (wrong := (place < 0) | np.append(False, np.diff(place) <= 0)).any():
-            k = int(np.argmax(wrong))
+        if (is_off := (place < 0) | np.append(False, np.diff(place) <= 0)).any():
+            k = int(np.argmax(is_off))
             where = f"{source}, row {numbers[k]}: {text_of(times[k])}"
             raise InputError(f"{where} is not on the steps of {step} that others have{CURE}")
-        every = grid(times[0], int(place[-1]) + 1, step)
-        missing = np.setdiff1d(np.arange(len(every)), place)
+        slots = grid(times[0], int(place[-1]) + 1, step)
+        missing = np.setdiff1d(np.arange(len(slots)), place)
         if len(missing) and (self.fill == "none" or len(missing) > len(times)):
             cure = ": dataset.fill=previous or linear fills them"
             if len(missing) > len(times):
                 cure = f": if rows follow each other all the same, dataset.time={ROW} counts them"
-            cure = _of_clock(every[missing], self.time) or cure
-            what = f"{len(missing)} of {len(every)} times are missing at steps of {step}"
-            raise InputError(f"{source}: {what}, the first {text_of(every[missing[0]])}{cure}")
+            cure = _clock_advice(slots[missing], self.time) or cure
+            problem = f"{len(missing)} of {len(slots)} times are missing at steps of {step}"
+            raise InputError(f"{source}: {problem}, the first {text_of(slots[missing[0]])}{cure}")
         if MONTHLY.fullmatch(step):  # a month's row keeps its day
-            every = pd.DatetimeIndex(pd.Series(every.astype(times.dtype)).where(np.isin(np.arange(len(every)), missing),
+            slots = pd.DatetimeIndex(pd.Series(slots.astype(times.dtype)).where(np.isin(np.arange(len(slots)), missing),
                                      pd.Series(times, index=place)))  # fmt: skip
-        values = np.full((len(every), rows.shape[1]), np.nan)
+        values = np.full((len(slots), rows.shape[1]), np.nan)
         values[place] = rows.to_numpy()
         known = np.flatnonzero(~np.isnan(values[:, : self.n_targets]).all(axis=1))
         if not known.size:
             raise InputError(f"{source} has no value of {', '.join(self.columns[: self.n_targets])} in any row")
         observed = int(known[-1]) + 1
-        until_now = np.arange(values.shape[1]) < values.shape[1] - self.n_known
+        is_past = np.arange(values.shape[1]) < values.shape[1] - self.n_known
         gaps = np.isnan(values)
-        gaps[observed:, until_now] = False
+        gaps[observed:, is_past] = False
         if gaps.any() and self.fill != "none":
             table = pd.DataFrame(values)
             table = table.ffill() if self.fill == "previous" else table.interpolate(limit_area="inside")
             values = table.to_numpy(copy=True)
-        values[observed:, until_now] = 0.0  # read by no window; a gap before must not be filled towards it
+        values[observed:, is_past] = 0.0  # read by no window; a gap before must not be filled towards it
         if (unknown := np.isnan(values)).any():
             row, column = np.argwhere(unknown)[0]
-            where = f"column {format_value(self.columns[column])} has no value at {text_of(every[row])}"
+            where = f"column {format_value(self.columns[column])} has no value at {text_of(slots[row])}"
             cure = ": dataset.fill=previous or linear fills gaps"
             raise InputError(f"{source}: {where}{cure if self.fill == 'none' else f'; fill={self.fill} has none'}")
-        return OneSeries(name, every, step, values, observed, int(gaps.sum()))
+        return OneSeries(name, slots, step, values, observed, int(gaps.sum()))
 
     def scaled_by(self, shift: np.ndarray, scale: np.ndarray) -> Self:
         """Return this with the mean and the scale `(columns,)` of training rows."""
         return replace(self, shift=tuple(shift.tolist()), scale=tuple(scale.tolist()))
 
-    def new_values(self, every: Sequence[OneSeries]) -> list[str]:
+    def new_values(self, all_series: Sequence[OneSeries]) -> list[str]:
         """Return the columns that were constant in training, and have another value in some series."""
         constant = [k for k, scale in enumerate(self.scale) if scale >= VANISH]
         return [
             self.columns[k] for k in constant
-            if any(is_new(one.values[: one.observed, k], self.shift[k]) for one in every)
+            if any(is_new(series.values[: series.observed, k], self.shift[k]) for series in all_series)
         ]  # fmt: skip
 
-    def inputs(self, one: OneSeries) -> np.ndarray:
+    def inputs(self, series: OneSeries) -> np.ndarray:
         """Return the rows `(n, columns)` float32 that windows are cut from.
 
         They are scaled. Columns that are known ahead are `horizon` rows ahead, so that a window ends with what is known
         of the last row that is forecast; rows for which nothing is known there are NaN, and no window has them.
         """
-        rows = ((one.values - self.shift) / self.scale).astype(np.float32)
+        rows = ((series.values - self.shift) / self.scale).astype(np.float32)
         if self.n_known:
             ahead = np.full((len(rows), self.n_known), np.nan, dtype=np.float32)
             ahead[: -self.horizon] = rows[self.horizon :, -self.n_known :]
@@ -213,33 +213,33 @@ class SeriesPreprocessing(Preprocessing):
         With the last step alone windows that end up to `horizon` - 1 rows before it are among them, as many as there
         are: each forecasts one step.
         """
-        every = self.series(frame, source)
-        short = [one for one in every if one.observed < self.window]
-        windows, whole = [], [one for one in every if one.observed >= self.window]
-        what = f"has {short[0].observed} rows with a target; a window needs {self.window}" if short else ""
-        if not whole:
-            raise InputError(f"{source}{f', {self.id} {short[0].name}' if self.id else ''} {what}")
+        all_series = self.series(frame, source)
+        short = [series for series in all_series if series.observed < self.window]
+        windows, usable = [], [series for series in all_series if series.observed >= self.window]
+        problem = f"has {short[0].observed} rows with a target; a window needs {self.window}" if short else ""
+        if not usable:
+            raise InputError(f"{source}{f', {self.id} {short[0].name}' if self.id else ''} {problem}")
         if short:
             others = f", and {len(short) - 1} others are as short" if short[1:] else ""
-            line = f"{source}: {self.id} {short[0].name} {what}{others}: left out"
+            line = f"{source}: {self.id} {short[0].name} {problem}{others}: left out"
             warnings.warn(line, UserWarning, stacklevel=3)
-        warn_of_new(self.new_values(whole), source)
-        for one in whole:
-            call = f"{source}, {self.id} {one.name}" if self.id else source
-            if self.n_known and len(one.times) < one.observed + self.horizon:
+        warn_of_new(self.new_values(usable), source)
+        for series in usable:
+            title = f"{source}, {self.id} {series.name}" if self.id else source
+            if self.n_known and len(series.times) < series.observed + self.horizon:
                 names = ", ".join(self.columns[-self.n_known :])
                 raise InputError(
-                    f"{call} has {len(one.times) - one.observed} rows after the last target; {self.horizon} must say "
-                    f"what is known ahead ({names})"
+                    f"{title} has {len(series.times) - series.observed} rows after the last target; {self.horizon} "
+                    f"must say what is known ahead ({names})"
                 )
-            rows = self.inputs(one)
-            windows += [rows[end - self.window : end] for end in self._ends(one)]
+            rows = self.inputs(series)
+            windows += [rows[end - self.window : end] for end in self._ends(series)]
         return np.stack(windows)
 
-    def _ends(self, one: OneSeries) -> range:
+    def _ends(self, series: OneSeries) -> range:
         """Return the rows that follow the windows of `apply`."""
-        first = one.observed if self.steps == "all" else max(self.window, one.observed - self.horizon + 1)
-        return range(first, one.observed + 1)
+        first = series.observed if self.steps == "all" else max(self.window, series.observed - self.horizon + 1)
+        return range(first, series.observed + 1)
 
     def predictions(self, frame: pd.DataFrame, values: np.ndarray) -> pd.DataFrame:
         """Return outputs `(N, d_y)` for the windows of `apply` as a frame with a row for each step.
@@ -247,17 +247,17 @@ class SeriesPreprocessing(Preprocessing):
         Its index holds the times, below the names of the series where there are several.
         """
         index = list[tuple[str, Any]]()
-        for one in (one for one in self.series(frame) if one.observed >= self.window):
-            after = grid(one.times[one.observed - 1], self.horizon + 1, one.step)[1:]
-            count = self.horizon if self.steps == "all" else len(self._ends(one))
-            index += [(one.name, time) for time in after[-count:]]
+        for series in (series for series in self.series(frame) if series.observed >= self.window):
+            after = grid(series.times[series.observed - 1], self.horizon + 1, series.step)[1:]
+            count = self.horizon if self.steps == "all" else len(self._ends(series))
+            index += [(series.name, time) for time in after[-count:]]
         names, times = zip(*index, strict=True)
         time = pd.Index(times, name=self.time)
-        both = pd.MultiIndex.from_arrays([pd.Index(names, name=self.id), time]) if self.id else time
-        return pd.DataFrame(values.reshape(len(index), -1), index=both, columns=list(self.columns[: self.n_targets]))
+        keys = pd.MultiIndex.from_arrays([pd.Index(names, name=self.id), time]) if self.id else time
+        return pd.DataFrame(values.reshape(len(index), -1), index=keys, columns=list(self.columns[: self.n_targets]))
 
 
-def _of_clock(times: pd.Index, name: str, frame: Any = None) -> str:
+def _clock_advice(times: pd.Index, name: str, frame: Any = None) -> str:
     """Return what to do where the times are local, or hours stand in a column of their own; nothing for others.
 
     They are those of a series, some of them doubled, with its table; or those that are missing.
@@ -265,18 +265,18 @@ def _of_clock(times: pd.Index, name: str, frame: Any = None) -> str:
     if not isinstance(times, pd.DatetimeIndex):
         return ""
     doubled = times if frame is None else times[times.duplicated()]
-    read = f"frame[{name!r}] = pd.to_datetime(frame[{name!r}])"
+    code = f"frame[{name!r}] = pd.to_datetime(frame[{name!r}])"
     if ((doubled.day_of_week == 6) & (doubled.hour < 4) & doubled.month.isin([3, 4, 9, 10, 11])).all():
         zone = "tz_localize('Europe/Berlin', ambiguous='infer').dt.tz_convert('UTC')"
-        return f": an hour of summer time, it seems; times are taken with their offset, as by {read}.dt.{zone}"
+        return f": an hour of summer time, it seems; times are taken with their offset, as by {code}.dt.{zone}"
     for column in frame if frame is not None and (times == times.normalize()).all() else ():
         values = pd.to_numeric(frame[column], errors="coerce")
         if column != name and read_column(frame[column]).form == TIME:
-            what, length = "time of day", f"frame[{column!r}] + ':00'"
+            unit, length = "time of day", f"frame[{column!r}] + ':00'"
         elif column != name and 12 <= values.nunique() <= 25 and values.isin(range(25)).all():
             less = " - 1" if values.max() == 24 and values.min() == 1 else ""
-            what, length = "hour", f"frame[{column!r}]{less}, unit='h'"
+            unit, length = "hour", f"frame[{column!r}]{less}, unit='h'"
         else:
             continue
-        return f": {column} is the {what}, it seems; both become one column by {read} + pd.to_timedelta({length})"
+        return f": {column} is the {unit}, it seems; both become one column by {code} + pd.to_timedelta({length})"
     return ""

@@ -124,10 +124,10 @@ def _in_order(forms: list[str], words: Sequence[str], dayfirst: Any) -> Reading 
     days, *others = (parsed(words, form) for form in fitting)
     if dayfirst != "auto" or not others or not (row := np.flatnonzero(days != others[0])).size:
         return Reading(fitting[0])
-    one, other = (
+    taken, alternative = (
         f"{np.datetime64(int(read[row[0]]), 'D')} ({form})" for read, form in zip((days, *others), fitting, strict=True)
     )
-    doubt = f"{words[row[0]]!r} is taken for {one}; dataset.dayfirst=false takes it for {other}"
+    doubt = f"{words[row[0]]!r} is taken for {taken}; dataset.dayfirst=false takes it for {alternative}"
     return Reading(fitting[0], doubt, fitting[1])
 
 
@@ -135,8 +135,8 @@ def form_of_times(numbers: Floats) -> str:
     """Return the form of numbers that are times: 20240131, 202401, since 1970, or nothing of other numbers."""
     words = [f"{number:.0f}" for number in numbers]
     for form, year in PLAIN.items():
-        whole = (numbers > 1700 * year) & (numbers < 2200 * year) & (numbers == np.floor(numbers))
-        if whole.all() and _fits(words, form):
+        in_range = (numbers > 1700 * year) & (numbers < 2200 * year) & (numbers == np.floor(numbers))
+        if in_range.all() and _fits(words, form):
             return form
     years = numbers.min() / 365.25, numbers.max() / 365.25
     return next((form for form, day in SINCE.items() if years[0] > 10 * day and years[1] < 130 * day), "")
@@ -151,12 +151,12 @@ def _nearly(words: Sequence[str], thousands: str, decimal: str) -> str:
         fits = ~np.isnan(parsed(words, form)) & [not re.fullmatch(bare, word) for word in words]
         if MANY_WORDS <= fits.sum() > len(words) / 2:
             first = words[int(np.argmin(fits))]
-            what = f"{len(words) - fits.sum()} of {len(words)} values are not like {form}, such as {first!r}"
-            return f"{what}; read as levels: write all alike, or dataset.missing=[{first}] takes it for unknown"
-    none = [word for word in words if not NUMERAL.fullmatch(word)]
-    if none and len(words) > 2 * sum(not ALMOST.fullmatch(word) for word in words):
-        shown = ", ".join(map(repr, none[:3]))
-        return f"{len(none)} of {len(words)} values are no numbers, such as {shown}; read as levels: write numbers"
+            problem = f"{len(words) - fits.sum()} of {len(words)} values are not like {form}, such as {first!r}"
+            return f"{problem}; read as levels: write all alike, or dataset.missing=[{first}] takes it for unknown"
+    others = [word for word in words if not NUMERAL.fullmatch(word)]
+    if others and len(words) > 2 * sum(not ALMOST.fullmatch(word) for word in words):
+        examples = ", ".join(map(repr, others[:3]))
+        return f"{len(others)} of {len(words)} values are no numbers, such as {examples}; read as levels: write numbers"
     return ""
 
 
@@ -164,7 +164,7 @@ def parsed(words: Sequence[str], form: str) -> Floats:
     """Return texts (n,) as numbers, or as days, by their form; NaN where one has another."""
     if form[0] == "1":
         thousands, decimal, unit = signs_of(form)
-        return np.array([value if of in ("", unit) else np.nan for value, of in _values(words, thousands, decimal)])
+        return np.array([value if u in ("", unit) else np.nan for value, u in _values(words, thousands, decimal)])
     if form in SINCE:
         numbers: Floats = pd.to_numeric(pd.Series(words, dtype=object), errors="coerce").to_numpy(np.float64)
         return numbers / SINCE[form]
@@ -209,9 +209,9 @@ def unit_of(form: str) -> str:
 
 def _numerals(words: Sequence[str], thousands: str, decimal: str) -> Iterator[tuple[str, Floats]]:
     """Yield the forms of numbers by which all words are of one unit, with their values, preferred first."""
-    written = set("".join(words).translate(SIGNS))
-    for sign, point in _pairs(thousands, decimal):
-        if sign and sign not in written:  # as without it
+    characters = set("".join(words).translate(SIGNS))
+    for sign, point in _sign_pairs(thousands, decimal):
+        if sign and sign not in characters:  # as without it
             continue
         if np.isnan(_values(words[:1], sign, point)[0][0]):
             continue
@@ -221,7 +221,7 @@ def _numerals(words: Sequence[str], thousands: str, decimal: str) -> Iterator[tu
             yield f"1{sign}234{point}5 {units.pop()}".rstrip(), numbers
 
 
-def _pairs(thousands: str, decimal: str) -> list[tuple[str, str]]:
+def _sign_pairs(thousands: str, decimal: str) -> list[tuple[str, str]]:
     """Return the signs of thousands and decimals that are tried in turn."""
     points = (decimal, "," if decimal == "." else ".")
     named = THOUSANDS.get(thousands, "")
@@ -231,9 +231,9 @@ def _pairs(thousands: str, decimal: str) -> list[tuple[str, str]]:
 
 @lru_cache
 def _pattern(thousands: str, decimal: str) -> re.Pattern[str]:
-    whole = rf"(?:[1-9]\d{{0,2}}(?:{re.escape(thousands)}\d{{2,3}})*{re.escape(thousands)}\d{{3}}|\d+)"
-    whole, point = whole if thousands else r"\d+", re.escape(decimal)
-    number = rf"(?:{whole}(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?"
+    integer = rf"(?:[1-9]\d{{0,2}}(?:{re.escape(thousands)}\d{{2,3}})*{re.escape(thousands)}\d{{3}}|\d+)"
+    integer, point = integer if thousands else r"\d+", re.escape(decimal)
+    number = rf"(?:{integer}(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?"
     return re.compile(rf"(\(|[+-])? ?({MONEY})? ?([+-])?({number}) ?({UNIT})?([)-])?")
 
 

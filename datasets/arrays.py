@@ -15,8 +15,8 @@ from cmixup.inputs.arrays import ArrayPreprocessing, chunks
 from cmixup.inputs.spread import VANISH, varies
 from datasets.common.base import SPLITS, Dataset, label_names, smooth_labels
 from datasets.common.table.files import OTHERS, by_start
-from datasets.common.table.problems import labels_seen
-from datasets.common.table.splits import PARTS, split_own
+from datasets.common.table.problems import label_notes
+from datasets.common.table.splits import PARTS, split_user_rows
 
 GB = 1e9
 HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -63,8 +63,8 @@ class Arrays(Dataset):
             return {"x": x, "y": smooth_labels(x, np.random.default_rng(1), 20, 4)}
         arrays = self._read()
         if absent := [name for name in "xy" if name not in arrays]:
-            there = ", ".join(arrays) or "none"
-            raise InputError(f"{self.places['arrays']} has no array {absent[0]}; there are {there}")
+            names = ", ".join(arrays) or "none"
+            raise InputError(f"{self.places['arrays']} has no array {absent[0]}; there are {names}")
         sizes = {name: arrays[name].shape[:1] for name in ("x", "y", "domain", "split") if name in arrays}
         if len(set(sizes.values())) > 1 or sizes["x"] in ((), (0,)):
             raise InputError(f"{self._source}: arrays must have as many rows, 1 or more, got {sizes}")
@@ -76,7 +76,7 @@ class Arrays(Dataset):
         y = np.concatenate([block for _, block in chunks(arrays["y"], f"{self._source}: y", gaps=True)])
         if y.ndim > 2 or (y := y.reshape(len(y), -1)).shape[1] == 0:
             raise InputError(f"{self._source}: y must be (N,) or (N, d_y), got {tuple(arrays['y'].shape)}")
-        labels_seen(label_names(y), y, self._source, log=True)
+        label_notes(label_names(y), y, self._source, log=True)
         return {**arrays, "y": y}
 
     def _read(self) -> dict[str, Any]:
@@ -99,23 +99,23 @@ class Arrays(Dataset):
         domain, words = self._words("domain"), self._words("split")
         numbers = np.zeros(len(y)) if domain is None else np.unique(domain, return_inverse=True)[1]
         known = np.flatnonzero(~np.isnan(y).all(axis=1))
-        named = None
+        part_words = None
         if words is not None:
-            named = dict(zip((known + 1).tolist(), words[known].tolist(), strict=True)), f"{self._source}: split"
-        rows = split_own(len(known), rng, self._source, None if domain is None else numbers[known], named)
-        rows = {part: known[of] for part, of in rows.items()}
+            part_words = dict(zip((known + 1).tolist(), words[known].tolist(), strict=True)), f"{self._source}: split"
+        rows = split_user_rows(len(known), rng, self._source, None if domain is None else numbers[known], part_words)
+        rows = {part: known[part_rows] for part, part_rows in rows.items()}
         notes = [f"{len(y) - len(known)} of {len(y)} rows have no label and are left out"] * (len(known) < len(y))
         names = label_names(y)
-        made = ArrayPreprocessing(names, ("",) * len(names), tuple(x.shape[1:]), *self._moments(rows["train"]))
-        lazy = {part: made.rows(x, rows[part]) for part in SPLITS}
+        preprocessing = ArrayPreprocessing(names, ("",) * len(names), tuple(x.shape[1:]), *self._moments(rows["train"]))
+        inputs_of = {part: preprocessing.rows(x, rows[part]) for part in SPLITS}
         fits = 4 * math.prod(x.shape) <= self.memory * GB
         splits = (
-            self.make_split(part, of[torch.arange(len(of))] if fits else of, y[rows[part]], numbers[rows[part]])
-            for part, of in lazy.items()
+            self.make_split(part, data[torch.arange(len(data))] if fits else data, y[rows[part]], numbers[rows[part]])
+            for part, data in inputs_of.items()
         )
         worst = () if domain is None else ("rmse",)
         checksums = {} if self.synthetic else self.checksums
-        return self.assemble(seed, splits, checksums, notes, preprocessing=made.to_json(), worst=worst)
+        return self.assemble(seed, splits, checksums, notes, preprocessing=preprocessing.to_json(), worst=worst)
 
     def _words(self, name: str) -> np.ndarray | None:
         """Return an array of texts or numbers (N,), if it is there."""
@@ -129,13 +129,13 @@ class Arrays(Dataset):
         from sklearn.preprocessing import StandardScaler
 
         x, scaler = self.arrays["x"], StandardScaler()
-        trains = np.isin(np.arange(len(x)), train)
+        is_train = np.isin(np.arange(len(x)), train)
         width = x.shape[1] if x.ndim == 2 else 1
         low, high = np.full(width, np.inf), np.full(width, -np.inf)
         for start, block in chunks(x, f"{self._source}: x"):
-            if len(mine := block[trains[start : start + len(block)]].reshape(-1, width)):
-                low, high = np.minimum(low, mine.min(axis=0)), np.maximum(high, mine.max(axis=0))
-                scaler.partial_fit(mine)
+            if len(block_rows := block[is_train[start : start + len(block)]].reshape(-1, width)):
+                low, high = np.minimum(low, block_rows.min(axis=0)), np.maximum(high, block_rows.max(axis=0))
+                scaler.partial_fit(block_rows)
         if self.scaling == "none":
             return (0.0,), (1.0,)
         vary = varies(low, high, int(scaler.n_samples_seen_))
@@ -152,47 +152,47 @@ def read_arrays(path: Path, word: str = "arrays") -> dict[str, Any]:
         raise InputError(f"{word}: {'a folder, not a file:' if path.is_dir() else 'no such file'} {path}")
     with path.open("rb") as stream:
         hdf5 = (start := stream.read(8)) == HDF5 or path.suffix.lower() in (".h5", ".hdf5")
-    what = None if hdf5 else by_start(start, OTHERS)
+    kind = None if hdf5 else by_start(start, OTHERS)
     try:
         if hdf5:
             import h5py
 
-            found = dict[str, Any]()
-            h5py.File(path).visititems(lambda name, one: found.update({name: one} if hasattr(one, "dtype") else {}))
-            return _by_usual_names(found)
-        read = np.load(path, mmap_mode="r", allow_pickle=False)
-        if isinstance(read, np.ndarray):
-            return {"x": read}
-        if not any(name.endswith("data.pkl") for name in read.files):
-            return _by_usual_names({name: read[name] for name in read.files})
-        what = "a file of torch.save"
+            arrays = dict[str, Any]()
+            h5py.File(path).visititems(lambda name, item: arrays.update({name: item} if hasattr(item, "dtype") else {}))
+            return _with_standard_names(arrays)
+        content = np.load(path, mmap_mode="r", allow_pickle=False)
+        if isinstance(content, np.ndarray):
+            return {"x": content}
+        if not any(name.endswith("data.pkl") for name in content.files):
+            return _with_standard_names({name: content[name] for name in content.files})
+        kind = "a file of torch.save"
     except Exception as error:  # a damaged file can raise anything
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         if "allow_pickle" in reason:  # NumPy's advice runs code of the file
             reason = "it is of another kind, or an array in it holds objects"
-        if not what or "NumPy" in what:
+        if not kind or "NumPy" in kind:
             raise InputError(f"{word} {path} holds no arrays (.npz, .npy, .h5): {reason}") from None
-    raise InputError(f"{word} {path} is {what}; what can be read is .npz, .npy and HDF5: np.savez(path, x=x, y=y)")
+    raise InputError(f"{word} {path} is {kind}; what can be read is .npz, .npy and HDF5: np.savez(path, x=x, y=y)")
 
 
-def _by_usual_names(arrays: dict[str, Any]) -> dict[str, Any]:
+def _with_standard_names(arrays: dict[str, Any]) -> dict[str, Any]:
     """Return arrays as x and y where they are X and Y, arr_0 and arr_1, or of training and test in x_train, y_test.
 
     The latter, also called train_x or in a group train/x, become one, with their parts as `split`. A group that has a
     name alone is left out of it.
     """
-    lasts, named = [name.rpartition("/")[2] for name in arrays], dict[str, Any]()
-    for name, last in zip(arrays, lasts, strict=True):
+    ends, by_name = [name.rpartition("/")[2] for name in arrays], dict[str, Any]()
+    for name, end in zip(arrays, ends, strict=True):
         words = re.split("[/_]", name.lower())
-        of = [word for word in words if word in ("x", "y", *PARTS)]
-        key = "_".join(sorted(of, key=PARTS.__contains__)) if len(of) > 1 else last if lasts.count(last) == 1 else name
-        named[name if key in named else key] = arrays[name]
-    parts = [part for part in dict.fromkeys(PARTS) if {f"x_{part}", f"y_{part}"} <= {*named}]
-    if parts and "x" not in map(str.lower, named):
-        each = {part: tuple(np.asarray(named[f"{name}_{part}"]) for name in "xy") for part in parts}
-        x, y = (np.concatenate(of) for of in zip(*each.values(), strict=True))
-        split = {"split": np.repeat(parts, [len(one[0]) for one in each.values()])}
+        tags = [word for word in words if word in ("x", "y", *PARTS)]
+        key = "_".join(sorted(tags, key=PARTS.__contains__)) if len(tags) > 1 else end if ends.count(end) == 1 else name
+        by_name[name if key in by_name else key] = arrays[name]
+    parts = [part for part in dict.fromkeys(PARTS) if {f"x_{part}", f"y_{part}"} <= {*by_name}]
+    if parts and "x" not in map(str.lower, by_name):
+        part_arrays = {part: tuple(np.asarray(by_name[f"{name}_{part}"]) for name in "xy") for part in parts}
+        x, y = (np.concatenate(blocks) for blocks in zip(*part_arrays.values(), strict=True))
+        split = {"split": np.repeat(parts, [len(pair[0]) for pair in part_arrays.values()])}
         return {"x": x, "y": y, **(split if len(parts) > 1 else {})}
-    usual = {"x": ("x", "X", "arr_0"), "y": ("y", "Y", "arr_1")}
-    found = {new: next((name for name in names if name in named), "") for new, names in usual.items()}
-    return {**named, **{new: named[name] for new, name in found.items() if name}}
+    aliases = {"x": ("x", "X", "arr_0"), "y": ("y", "Y", "arr_1")}
+    stored = {standard: next((name for name in names if name in by_name), "") for standard, names in aliases.items()}
+    return {**by_name, **{standard: by_name[name] for standard, name in stored.items() if name}}

@@ -54,8 +54,8 @@ class Echo(Dataset):
     def load(self, seed: int) -> RegressionData:
         if self.synthetic:
             length = self.spec.span + 1
-            made = {part: pulses(k, SYNTHETIC_SIZES[part], length, self.spec.size) for k, part in enumerate(SPLITS)}
-            listing: Listing = {part: {pulse: pulse.fraction for pulse in of} for part, of in made.items()}
+            by_part = {part: pulses(k, SYNTHETIC_SIZES[part], length, self.spec.size) for k, part in enumerate(SPLITS)}
+            listing: Listing = {part: {pulse: pulse.fraction for pulse in group} for part, group in by_part.items()}
             checksums, notes = dict[str, str](), list[str]()
         else:
             root = FOLDER.find()
@@ -83,16 +83,16 @@ def read_listing(root: Path) -> Listing:
     """Return the videos of every split that have two or more traced frames, in order of FileList.csv."""
     traced = _read(root / "VolumeTracings.csv", ["FileName", "Frame"])
     frames = traced["Frame"].groupby(traced["FileName"].str.removesuffix(".avi")).nunique()  # the list has no suffixes
-    path, there = root / "FileList.csv", {entry.name for entry in (root / "Videos").iterdir()}
+    path, file_names = root / "FileList.csv", {entry.name for entry in (root / "Videos").iterdir()}
     listed = _read(path, ["FileName", "EF", "Split"])
     parts, fractions = listed["Split"].str.lower(), pd.to_numeric(listed["EF"], errors="coerce")
-    for column, right, what in (("Split", parts.isin(SPLITS), "TRAIN, VAL or TEST"),
+    for column, is_valid, expected in (("Split", parts.isin(SPLITS), "TRAIN, VAL or TEST"),
                                 ("EF", fractions.between(0, 100), "a percentage from 0 to 100")):  # fmt: skip
-        if not right.all():
-            line, value = right.idxmin(), format_value(listed[column][right.idxmin()])
-            raise InputError(f"{path}, line {line}: {column} must be {what}, got {value}")
+        if not is_valid.all():
+            line, value = is_valid.idxmin(), format_value(listed[column][is_valid.idxmin()])
+            raise InputError(f"{path}, line {line}: {column} must be {expected}, got {value}")
     stems = listed["FileName"].str.removesuffix(".avi")
-    if missing := [f"{stem}.avi" for stem in stems if f"{stem}.avi" not in there]:
+    if missing := [f"{stem}.avi" for stem in stems if f"{stem}.avi" not in file_names]:
         first = ", ".join(name[:MAX_TEXT] for name in missing[:3]) + (", ..." if len(missing) > 3 else "")
         raise InputError(f"{len(missing)} videos that {path} lists are missing in {root / 'Videos'}: {first}")
     listing: Listing = {part: {} for part in SPLITS}

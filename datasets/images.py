@@ -32,9 +32,9 @@ from cmixup.tables.written import unit_of
 from datasets.common.base import SPLITS
 from datasets.common.table.fitting import label_column
 from datasets.common.table.image_table import ImageTable, read_image_table
-from datasets.common.table.problems import labels_seen
+from datasets.common.table.problems import label_notes
 from datasets.common.table.reading import columns_named
-from datasets.common.table.splits import split_own
+from datasets.common.table.splits import split_user_rows
 from datasets.common.table.text_file import TextFile
 from datasets.common.table.user import as_names
 
@@ -123,10 +123,10 @@ class Images(TextFile):
         """Return where the pixels are."""
         files = self.labelled.files
         gb, budget = files.shape.numel() * (4 if files.deep else 1) / GB, f"{self.memory:g} GB (dataset.memory)"
-        what = f"{len(files.files)} images of {files.size} x {files.size} pixels"
+        description = f"{len(files.files)} images of {files.size} x {files.size} pixels"
         if files.kept is None:
-            return (f"{what} would take {gb:.3g} GB, more than {budget}: they are read again for every batch",)
-        return (f"{what} are kept in memory: {gb:.3g} GB of {budget}",)
+            return (f"{description} would take {gb:.3g} GB, more than {budget}: they are read again for every batch",)
+        return (f"{description} are kept in memory: {gb:.3g} GB of {budget}",)
 
     @cached_property
     def labelled(self) -> Labelled:
@@ -134,18 +134,18 @@ class Images(TextFile):
         return self._synthetic() if self.synthetic else self._read()
 
     def load(self, seed: int) -> RegressionData:
-        one, rng = self.labelled, np.random.default_rng(seed)
-        named = (one.parts, f"{one.source}, column {self.split}") if self.split else None
-        rows = split_own(len(one.y), rng, one.source, one.domain if self.group else None, named)
-        mean, std = IMAGENET if self.normalise == "weights" else _moments(one, rows["train"])
+        data, rng = self.labelled, np.random.default_rng(seed)
+        part_words = (data.parts, f"{data.source}, column {self.split}") if self.split else None
+        rows = split_user_rows(len(data.y), rng, data.source, data.domain if self.group else None, part_words)
+        mean, std = IMAGENET if self.normalise == "weights" else _moments(data, rows["train"])
         targets = self.targets or ("y",)
-        made = ImagePreprocessing(targets, one.units, one.files.size, one.files.deep, mean, std)
-        inputs: dict[str, Any] = {p: ImageRows(one.files, torch.from_numpy(of), mean, std) for p, of in rows.items()}
+        preprocessing = ImagePreprocessing(targets, data.units, data.files.size, data.files.deep, mean, std)
+        inputs: dict[str, Any] = {p: ImageRows(data.files, torch.from_numpy(at), mean, std) for p, at in rows.items()}
         if self.augment != "none":
             inputs["train"] = AugmentedRows(inputs["train"], crops="crop" in self.augment)
-        splits = (self.make_split(part, inputs[part], one.y[of], one.domain[of]) for part, of in rows.items())
-        more = {"unit": made.labels, "worst": ("rmse",) if self.group else ()}
-        return self.assemble(seed, splits, one.checksums, one.notes, preprocessing=made.to_json(), **more)
+        splits = (self.make_split(part, inputs[part], data.y[at], data.domain[at]) for part, at in rows.items())
+        more = {"unit": preprocessing.labels, "worst": ("rmse",) if self.group else ()}
+        return self.assemble(seed, splits, data.checksums, data.notes, preprocessing=preprocessing.to_json(), **more)
 
     def _read(self) -> Labelled:
         """Read the table, decode all images, and leave out rows without a label or, if asked, without an image."""
@@ -160,9 +160,9 @@ class Images(TextFile):
         deep = any(in_threads(is_deep, [file for file in table.files if file]))
         pixels, moments = self._decoded(files, deep, table, wrong)
         if wrong and not self.skip_broken:
-            more = f"; and {len(wrong) - 1} more" if len(wrong) > 1 else ""
-            raise InputError(f"{wrong[min(wrong)]}{more} (dataset.skip_broken=true goes on without)")
-        unknown, there = np.isnan(y).all(axis=1), np.array([row not in wrong for row in range(len(y))])
+            others = f"; and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+            raise InputError(f"{wrong[min(wrong)]}{others} (dataset.skip_broken=true goes on without)")
+        unknown, has_image = np.isnan(y).all(axis=1), np.array([row not in wrong for row in range(len(y))])
         notes = (
             [f"{len(wrong)} rows have no image that can be used and are left out: {wrong[min(wrong)]}"] if wrong else []
         )
@@ -171,17 +171,17 @@ class Images(TextFile):
         for column in columns["group"]:
             domain = level_codes(table.frame[column])
             unknown |= domain < 0
-        if (left := unknown & there).any():
-            notes.append(f"{int(left.sum())} of {len(y)} rows lack a target or a group and are left out")
-        rows = np.flatnonzero(there & ~unknown)
+        if (is_dropped := unknown & has_image).any():
+            notes.append(f"{int(is_dropped.sum())} of {len(y)} rows lack a target or a group and are left out")
+        rows = np.flatnonzero(has_image & ~unknown)
         parts = {int(row) + 1: table.frame[column].iloc[row] for column in columns["split"] for row in rows}
-        labels_seen(columns["target"], y[rows], source, log=True)
-        kept = ImageFiles([files[row] for row in rows], self.size, deep=deep)
+        label_notes(columns["target"], y[rows], source, log=True)
+        usable = ImageFiles([files[row] for row in rows], self.size, deep=deep)
         if pixels is not None:
-            kept.kept = pixels if len(rows) == len(y) else pixels[torch.from_numpy(rows)]
+            usable.kept = pixels if len(rows) == len(y) else pixels[torch.from_numpy(rows)]
         units = tuple(unit_of(reading.form) for reading in readings)
         moments = moments[:, rows]
-        return Labelled(kept, y[rows], domain[rows], parts, moments, units, source, self.checksums, tuple(notes))
+        return Labelled(usable, y[rows], domain[rows], parts, moments, units, source, self.checksums, tuple(notes))
 
     def _columns(self, table: ImageTable) -> dict[str, tuple[str, ...]]:
         """Return the columns that the options name, as the table spells them; they must be there."""
@@ -202,7 +202,7 @@ class Images(TextFile):
         """Decode every image: return all pixels if they may stay, and moments of each; note the broken."""
         n, shape = len(paths), (len(paths), CHANNELS, self.size, self.size)
         fits = math.prod(shape) * (4 if deep else 1) <= self.memory * GB
-        kept = torch.zeros(shape, dtype=torch.int32 if deep else torch.uint8) if fits else None
+        images = torch.zeros(shape, dtype=torch.int32 if deep else torch.uint8) if fits else None
         moments, largest = np.zeros((3, n, CHANNELS)), 65535 if deep else 255
 
         def decode(row: int) -> None:
@@ -211,21 +211,21 @@ class Images(TextFile):
             except InputError as error:
                 wrong[row] = f"{self.labels}, row {row + 1}, column {table.column}: {error}"
                 return
-            if kept is not None:
-                kept[row] = torch.from_numpy(pixels)
+            if images is not None:
+                images[row] = torch.from_numpy(pixels)
             values = pixels.reshape(CHANNELS, -1) / largest
             moments[:, row] = values.mean(axis=1), np.square(values).mean(axis=1), values.var(axis=1)
 
         in_threads(decode, [row for row in range(n) if row not in wrong])
-        return kept, moments
+        return images, moments
 
     def _synthetic(self) -> Labelled:
         """Return discs on noise, whose label is their radius; the other labels are the centre."""
         rng, n, size = np.random.default_rng(0), SYNTHETIC_ROWS, SYNTHETIC_SIZE
         truth = rng.uniform(4, 10, (n, max(len(self.targets), 1)))
         across = np.arange(size)
-        far = np.hypot(*np.meshgrid(across - size / 2, across - size / 2))
-        pixels = rng.integers(0, 60, (n, CHANNELS, size, size)) + 150 * (far < truth[:, :1, None])[:, None]
+        distance = np.hypot(*np.meshgrid(across - size / 2, across - size / 2))
+        pixels = rng.integers(0, 60, (n, CHANNELS, size, size)) + 150 * (distance < truth[:, :1, None])[:, None]
         files = ImageFiles([Path()] * n, size, deep=False)
         files.kept = torch.from_numpy(pixels.astype(np.uint8))
         values = pixels.reshape(n, CHANNELS, -1) / 255.0
@@ -267,9 +267,9 @@ class AugmentedRows:
         return torch.stack(views)
 
 
-def _moments(one: Labelled, rows: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _moments(data: Labelled, rows: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return mean and standard deviation of each channel over images; one that is constant is divided by `VANISH`."""
-    means, squares, within = one.moments[:, rows]
+    means, squares, within = data.moments[:, rows]
     mean = means.mean(axis=0)
     variance = squares.mean(axis=0) - mean**2
     # Of few photons in 16 bits the squares lose it; from differences it is 0 only where all pixels are equal.

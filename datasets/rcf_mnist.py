@@ -61,10 +61,10 @@ class RCFMNIST(Dataset):
         return (*super().notes(), f"images built here with split_seed {self.split_seed}: the paper's are not public")
 
     def load(self, seed: int) -> RegressionData:
-        return self.assemble(seed, *self._built)
+        return self.assemble(seed, *self._splits)
 
     @cached_property
-    def _built(self) -> tuple[list[Split], dict[str, str]]:
+    def _splits(self) -> tuple[list[Split], dict[str, str]]:
         """The splits, which are the same for every run seed, and the checksums."""
         rng = np.random.default_rng([self.split_seed, 28])
         sizes, checksums = (SYNTHETIC_SIZES if self.synthetic else self.split_sizes), dict[str, str]()
@@ -77,7 +77,7 @@ class RCFMNIST(Dataset):
         turn = rng.random(len(images)).astype(np.float32)
         grey = torch.from_numpy(rotate(images, 360.0 * turn.astype(np.float64)))
         # A run that does not shuffle every epoch must not see one colour direction after the other.
-        mixed = np.random.default_rng([self.split_seed, 29]).permutation(sizes[0])
+        train_order = np.random.default_rng([self.split_seed, 29]).permutation(sizes[0])
         splits = []
         for part, rows in permuted(np.arange(len(images)), sizes).items():
             g, size = turn[rows], len(rows)
@@ -85,7 +85,7 @@ class RCFMNIST(Dataset):
             reverse = majority if part == "test" and self.test_color == "reversed" else ~majority
             random = rng.random(size).astype(np.float32)
             rho, domain = (random, np.full(size, 2)) if part == "val" else (np.where(reverse, 1 - g, g), reverse)
-            order = mixed if part == "train" else np.arange(size)
+            order = train_order if part == "train" else np.arange(size)
             x = Coloured(grey[rows[order]], torch.from_numpy(rho[order]), centred=self.scaling == "centred")
             splits.append(self.make_split(part, x, g[order], domain[order]))
         return splits, checksums

@@ -19,7 +19,7 @@ from cmixup.tables.written import Reading, form_of_times, unit_of
 from datasets.common.base import SPLITS
 from datasets.common.naive import naive_forecasts
 from datasets.common.table.fitting import numbers_rows
-from datasets.common.table.problems import labels_seen, reading_lines
+from datasets.common.table.problems import label_notes, reading_lines
 from datasets.common.table.reading import columns_named
 from datasets.common.table.text_file import TextFile
 from datasets.common.table.user import Source, as_names
@@ -103,11 +103,11 @@ class Series(TextFile):
         if len(time) == 1 and time[0] in names and not (read := as_numbers(frame[time[0]]))[1].any():
             readings[time[0]] = Reading(form_of_times(read[0][~np.isnan(read[0])]))
         elif len(time) != 1 or time[0] not in (*dates, ROW):
-            hold = "hold dates" if dates else "holds dates such as 2024-01-31 13:00"
-            got = f", got {format_value(time[0])}" if self.time else ""
+            verb = "hold dates" if dates else "holds dates such as 2024-01-31 13:00"
+            actual = f", got {format_value(time[0])}" if self.time else ""
             numbers = f"; a column of numbers can be named, too, and time={ROW} counts the rows"
-            what = f"time must name a column of {source.name}: {shortened(dates) or 'none'} {hold}{got}"
-            raise InputError(what + numbers * (not dates))
+            problem = f"time must name a column of {source.name}: {shortened(dates) or 'none'} {verb}{actual}"
+            raise InputError(problem + numbers * (not dates))
         readings.setdefault(ROW, Reading(""))
         taken = {name for option in ("id", "drop") for name in chosen[option]} | {*time}
         named = [*chosen["target"], *chosen["known"]]
@@ -144,17 +144,17 @@ class Series(TextFile):
         self, made: SeriesPreprocessing, frame: pd.DataFrame, source: str, other: str
     ) -> tuple[SeriesPreprocessing, list[OneSeries]]:
         """Return the series by the order of day and month that alone gives a regular step, by day first if both do."""
-        read, wrong = list[tuple[SeriesPreprocessing, list[OneSeries]]](), list[InputError]()
-        for one in [made, *([replace(made, form=other)] if other else [])]:
+        readings, errors = list[tuple[SeriesPreprocessing, list[OneSeries]]](), list[InputError]()
+        for attempt in [made, *([replace(made, form=other)] if other else [])]:
             try:
-                read.append((one, one.series(frame, source)))
+                readings.append((attempt, attempt.series(frame, source)))
             except InputError as error:
-                wrong.append(error)
-        if not read and other:
-            raise InputError(f"{wrong[0]}; the dates are taken for {made.form}, dataset.dayfirst=false for {other}")
-        if not read:
-            raise wrong[0]
-        return min(read, key=lambda one: sum(series.filled for series in one[1]))
+                errors.append(error)
+        if not readings and other:
+            raise InputError(f"{errors[0]}; the dates are taken for {made.form}, dataset.dayfirst=false for {other}")
+        if not readings:
+            raise errors[0]
+        return min(readings, key=lambda entry: sum(series.filled for series in entry[1]))
 
     def problems(self) -> tuple[str, ...]:
         """Return how text was read, and a line for each likely problem of the series; synthetic data have none."""
@@ -181,20 +181,20 @@ class Series(TextFile):
         middle = float(np.median([size[name] for name in size if name != largest] or [np.inf]))
         if size[largest] > MUCH * middle > 0:
             cure = f"frame[target] / frame.groupby({self.id!r})[target].transform('mean')"
-            what = f"{self.id} {largest} is {size[largest] / middle:.3g} times as large as the others"
-            lines.append(f"{what}, so it decides scale and error: {cure} divides each by its mean")
+            problem = f"{self.id} {largest} is {size[largest] / middle:.3g} times as large as the others"
+            lines.append(f"{problem}, so it decides scale and error: {cure} divides each by its mean")
         return tuple(lines)
 
     def load(self, seed: int) -> RegressionData:
         placed, made = self.placed, self.placed.made
-        every, m = placed.every, made.n_targets
-        times = np.unique(np.concatenate([one.times[: one.observed] for one in every]))
+        series, m = placed.every, made.n_targets
+        times = np.unique(np.concatenate([one.times[: one.observed] for one in series]))
         cuts = [times[int(share * len(times))] for share in (0.6, 0.8)]
-        everything = np.concatenate([one.values[: one.observed, :m] for one in every])
-        labels_seen(made.columns[:m], everything, placed.source.name, log=True)
+        all_values = np.concatenate([one.values[: one.observed, :m] for one in series])
+        label_notes(made.columns[:m], all_values, placed.source.name, log=True)
         rows = {part: list[np.ndarray]() for part in SPLITS}  # after each window, of the concatenated series
-        begins = np.cumsum([0, *(len(one.times) for one in every)])
-        for one, begin in zip(every, begins, strict=False):
+        begins = np.cumsum([0, *(len(one.times) for one in series)])
+        for one, begin in zip(series, begins, strict=False):
             for part, ends in self._split(one, cuts).items():
                 rows[part].append(ends + begin)
         after = {part: np.concatenate(ends) for part, ends in rows.items()}
@@ -204,10 +204,10 @@ class Series(TextFile):
                     f"window {self.window} with horizon {self.horizon} is too long for {placed.source.name}: its "
                     f"{len(times)} times leave nothing for {part}"
                 )
-        training = np.concatenate([one.values[: one.observed][one.times[: one.observed] < cuts[0]] for one in every])
+        training = np.concatenate([one.values[: one.observed][one.times[: one.observed] < cuts[0]] for one in series])
         made = made.scaled_by(*moments(training))
-        x = torch.from_numpy(np.concatenate([made.inputs(one) for one in every]))
-        values = np.concatenate([one.values[:, :m] for one in every])
+        x = torch.from_numpy(np.concatenate([made.inputs(one) for one in series]))
+        values = np.concatenate([one.values[:, :m] for one in series])
         ahead = np.array(made.ahead) - 1
         splits = (
             self.make_split(
@@ -217,17 +217,17 @@ class Series(TextFile):
             for part in SPLITS
         )  # fmt: skip
         parts = {part: after[part] for part in SPLITS[1:]}
-        naive = naive_forecasts(values, begins[:-1], parts, ahead, every[0].step)
+        naive = naive_forecasts(values, begins[:-1], parts, ahead, series[0].step)
         checksums, notes = placed.source.checksums, self._notes(cuts, after)
-        if new := made.new_values(every):
+        if new := made.new_values(series):
             notes.append(f"constant in training, so that later values change nothing: {', '.join(new)}")
         more = {"unit": made.labels, "naive": naive}
         return self.assemble(seed, splits, checksums, notes, preprocessing=made.to_json(), **more)
 
-    def _split(self, one: OneSeries, cuts: Sequence[np.datetime64]) -> dict[str, np.ndarray]:
+    def _split(self, series: OneSeries, cuts: Sequence[np.datetime64]) -> dict[str, np.ndarray]:
         """Return the row after each window, by part: all that it forecasts lies there."""
-        val, test = np.searchsorted(one.times, cuts)
-        ends = np.arange(self.window, one.observed - self.horizon + 1)
+        val, test = np.searchsorted(series.times, cuts)
+        ends = np.arange(self.window, series.observed - self.horizon + 1)
         first, last = ends + self.placed.made.ahead[0] - 1, ends + self.horizon - 1
         inside = {"train": last < val, "val": (first >= val) & (last < test), "test": first >= test}
         return {part: ends[mask] for part, mask in inside.items()}
@@ -271,6 +271,6 @@ def _is_numeric(values: pd.Series, form: str, source: str) -> bool:
     if form[:1] == "1" or not wrong.any():
         return form[:1] in ("", "1")
     if wrong.sum() < (~wrong & values.notna()).sum():
-        what = f"dataset.missing=[...] or dataset.drop=[{shortened([str(values.name)])}]"
-        raise InputError(f"{cell(values, int(np.argmax(wrong)), source)} is not a number; fix it, or give {what}")
+        cure = f"dataset.missing=[...] or dataset.drop=[{shortened([str(values.name)])}]"
+        raise InputError(f"{cell(values, int(np.argmax(wrong)), source)} is not a number; fix it, or give {cure}")
     return False

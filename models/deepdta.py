@@ -77,8 +77,8 @@ class DeepDTA(Backbone):
         super().__init__()
         if len(in_shape) != 1:
             raise InputError(f"in_shape must be (values,) for DeepDTA, got {tuple(in_shape)}")
-        protein_length, rest = divmod(in_shape[0] - N_DRUG_SYMBOLS * drug_length, N_PROTEIN_SYMBOLS)
-        if rest:
+        protein_length, remainder = divmod(in_shape[0] - N_DRUG_SYMBOLS * drug_length, N_PROTEIN_SYMBOLS)
+        if remainder:
             raise InputError(
                 f"drug_length {drug_length} does not fit inputs of {in_shape[0]} values: "
                 f"{N_DRUG_SYMBOLS} a position of the drug, {N_PROTEIN_SYMBOLS} a position of the protein"

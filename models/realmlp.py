@@ -47,11 +47,11 @@ class Embeddings(nn.Module):
     def __init__(self, features: int):
         super().__init__()
         bound = 1 / math.sqrt(FREQUENCIES)
-        wide, narrow = (features, 1, FREQUENCIES), (features, 1, EMBEDDED - 1)
-        self.weight1 = Rated(SIGMA * torch.randn(wide), SLOW_RATE)
-        self.bias1 = Rated(math.pi * (2 * torch.rand(wide) - 1), SLOW_RATE)
+        hidden_shape, output_shape = (features, 1, FREQUENCIES), (features, 1, EMBEDDED - 1)
+        self.weight1 = Rated(SIGMA * torch.randn(hidden_shape), SLOW_RATE)
+        self.bias1 = Rated(math.pi * (2 * torch.rand(hidden_shape) - 1), SLOW_RATE)
         self.weight2 = Rated(bound * (2 * torch.rand(features, FREQUENCIES, EMBEDDED - 1) - 1), SLOW_RATE)
-        self.bias2 = Rated(bound * (2 * torch.rand(narrow) - 1), SLOW_RATE)
+        self.bias2 = Rated(bound * (2 * torch.rand(output_shape) - 1), SLOW_RATE)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the embedded features."""
@@ -103,8 +103,8 @@ class RealMLP(TableNetwork):
             state = self.embeddings(state) * self.scale()[..., None, :]
         for k in range(first, last):
             sums = self.hidden[k](state)
-            bent = sums + (mish(sums) - sums) * self.activations[k]()[..., None, :]
-            state = dropout(bent, self.dropout, self.training)
+            activated = sums + (mish(sums) - sums) * self.activations[k]()[..., None, :]
+            state = dropout(activated, self.dropout, self.training)
         return state
 
     def head(self, features: Tensor) -> Tensor:

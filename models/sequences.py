@@ -28,12 +28,12 @@ class StackConv1d(nn.Conv1d):
         The result lies in memory as (time, width, batch), the layout that `StackGRU` reads.
         """
         assert self.bias is not None
-        alone, given = self.weight.ndim == 3, (x, self.weight, self.bias)
-        x, weight, bias = (part[None] for part in given) if alone else given
+        is_single, tensors = self.weight.ndim == 3, (x, self.weight, self.bias)
+        x, weight, bias = (part[None] for part in tensors) if is_single else tensors
         in_time = x.permute(0, 3, 2, 1).contiguous()
         windows = in_time.unfold(1, weight.shape[-1], 1).movedim(-1, 2).flatten(2, 3)  # (E, T, kernel C, B), no copy
         out = _Project.apply(windows, weight.mT.flatten(2), bias).permute(0, 3, 2, 1)  # type: ignore[no-untyped-call]
-        return out.squeeze(0) if alone else out
+        return out.squeeze(0) if is_single else out
 
 
 class StackGRU(nn.GRU):
@@ -84,10 +84,10 @@ class _Project(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         d_weight, d_bias = torch.zeros_like(weight), d_out.new_zeros(d_out.shape[0], d_out.shape[2])
         d_x = torch.empty_like(x, memory_format=torch.contiguous_format) if ctx.needs_input_grad[0] else None
-        for e, given in enumerate(d_out.contiguous()):
-            _add_weight_gradient(d_weight[e], d_bias[e], given, x[e])
+        for e, d_sums in enumerate(d_out.contiguous()):
+            _add_weight_gradient(d_weight[e], d_bias[e], d_sums, x[e])
             if d_x is not None:
-                _multiply(weight[e].mT, given, d_x[e])
+                _multiply(weight[e].mT, d_sums, d_x[e])
         return d_x, d_weight, d_bias
 
 
@@ -102,24 +102,24 @@ class _GRU(torch.autograd.Function):
         weight, kernel, bias, kernel_bias = weights
         models, steps, _, batch = x.shape
         hidden = kernel.shape[-1]
-        both, new = slice(2 * hidden), slice(2 * hidden, None)  # rows of r and z, and of n
+        rz, n = slice(2 * hidden), slice(2 * hidden, None)  # rows of r and z, and of n
         x = x.contiguous()
         # The biases c_r and c_z can be added to those of the input; c_n is multiplied by r.
         summed = bias.clone()
-        summed[:, both] += kernel_bias[:, both]
+        summed[:, rz] += kernel_bias[:, rz]
         gates = _project(x, weight, summed)
         inner, states = (x.new_empty(models, steps, hidden, batch) for _ in range(2))  # inner is U_n h + c_n
         product = x.new_empty(models, 3 * hidden, batch)
-        of_both, of_new, inner_bias = product[:, both], product[:, new], kernel_bias[:, new, None]
+        rz_product, n_product, inner_bias = product[:, rz], product[:, n], kernel_bias[:, n, None]
         state = x.new_zeros(models, hidden, batch)
         r, z, _ = torch.split(gates, hidden, dim=2)
-        parts = (r, z, gates[:, :, both], gates[:, :, new], inner, states)
-        for r_t, z_t, both_t, new_t, inner_t, state_t in zip(*(part.unbind(1) for part in parts), strict=True):
+        parts = (r, z, gates[:, :, rz], gates[:, :, n], inner, states)
+        for r_t, z_t, rz_t, n_t, inner_t, state_t in zip(*(part.unbind(1) for part in parts), strict=True):
             torch.bmm(kernel, state, out=product)
-            both_t.add_(of_both).sigmoid_()
-            torch.add(of_new, inner_bias, out=inner_t)
-            new_t.addcmul_(r_t, inner_t).tanh_()
-            state = torch.lerp(new_t, state, z_t, out=state_t)
+            rz_t.add_(rz_product).sigmoid_()
+            torch.add(n_product, inner_bias, out=inner_t)
+            n_t.addcmul_(r_t, inner_t).tanh_()
+            state = torch.lerp(n_t, state, z_t, out=state_t)
         ctx.save_for_backward(x, weight, kernel, gates, inner, states)
         ctx.set_materialize_grads(False)
         return states, states[:, -1].clone()
@@ -132,40 +132,40 @@ class _GRU(torch.autograd.Function):
         d_x = torch.empty_like(x) if ctx.needs_input_grad[0] else None
         d_weight, d_kernel = torch.zeros_like(weight), torch.zeros_like(kernel)
         d_bias, d_kernel_bias = (x.new_zeros(models, 3 * hidden) for _ in range(2))
-        flow = (
+        d_state = (
             x.new_zeros(models, hidden, batch)
             if d_last is None
             else d_last.clone(memory_format=torch.contiguous_format)
         )
-        faded, back = torch.finfo(x.dtype).tiny * 1e8, kernel.mT
+        smallest, transposed = torch.finfo(x.dtype).tiny * 1e8, kernel.mT
         buffers = [x.new_empty(models, min(CHUNK, steps), width * hidden, batch) for width in (3, 3, 1, 1, 1, 1)]
         for start in reversed(range(0, steps, CHUNK)):
             stop = min(start + CHUNK, steps)
-            d_gates, factors, d_hidden, before, by_new, scratch = (buffer[:, : stop - start] for buffer in buffers)
-            before[:, 1:] = states[:, start : stop - 1]
-            before[:, 0] = states[:, start - 1] if start else 0
+            d_gates, factors, d_hidden, previous, by_new, scratch = (buffer[:, : stop - start] for buffer in buffers)
+            previous[:, 1:] = states[:, start : stop - 1]
+            previous[:, 0] = states[:, start - 1] if start else 0
             # The gradient by a gate's sum is that by h' times a factor, and all factors are known before the loop.
             r, z, n = gates[:, start:stop].split(hidden, dim=2)
             by_r, by_z, by_inner = factors.split(hidden, dim=2)
             tanh_backward(torch.sub(1, z, out=scratch), n, grad_input=by_new)
             torch.mul(by_new, r, out=by_inner)
-            sigmoid_backward(torch.sub(before, n, out=scratch), z, grad_input=by_z)
+            sigmoid_backward(torch.sub(previous, n, out=scratch), z, grad_input=by_z)
             sigmoid_backward(torch.mul(by_new, inner[:, start:stop], out=scratch), r, grad_input=by_r)
             by_gate, in_gates = (t.unflatten(2, (3, hidden)).unbind(1) for t in (factors, d_gates))
             z_steps, d_steps, d_gate_steps = z.unbind(1), d_hidden.unbind(1), d_gates.unbind(1)
             for t in reversed(range(stop - start)):
                 d_t = d_steps[t]
-                hardshrink(flow, faded, out=d_t)
+                hardshrink(d_state, smallest, out=d_t)
                 if d_states is not None:
                     d_t += d_states[:, start + t]
                 torch.mul(by_gate[t], d_t.unsqueeze(1), out=in_gates[t])
-                torch.mul(d_t, z_steps[t], out=flow).baddbmm_(back, d_gate_steps[t])
-            for e, given in enumerate(d_gates):
-                _add_weight_gradient(d_kernel[e], d_kernel_bias[e], given, before[e])
-                torch.mul(d_hidden[e], by_new[e], out=given[:, 2 * hidden :])  # now by W_n x + b_n
-                _add_weight_gradient(d_weight[e], d_bias[e], given, x[e, start:stop])
+                torch.mul(d_t, z_steps[t], out=d_state).baddbmm_(transposed, d_gate_steps[t])
+            for e, d_sums in enumerate(d_gates):
+                _add_weight_gradient(d_kernel[e], d_kernel_bias[e], d_sums, previous[e])
+                torch.mul(d_hidden[e], by_new[e], out=d_sums[:, 2 * hidden :])  # now by W_n x + b_n
+                _add_weight_gradient(d_weight[e], d_bias[e], d_sums, x[e, start:stop])
                 if d_x is not None:
-                    _multiply(weight[e].mT, given, d_x[e, start:stop])
+                    _multiply(weight[e].mT, d_sums, d_x[e, start:stop])
         return d_x, d_weight, d_kernel, d_bias, d_kernel_bias
 
 
@@ -193,15 +193,15 @@ def _add_weight_gradient(d_weight: Tensor, d_bias: Tensor, d_out: Tensor, x: Ten
 @contextlib.contextmanager
 def _one_thread() -> Iterator[None]:
     """Use one thread meanwhile, so that the digits do not depend on how many there are."""
-    before = torch.get_num_threads()
-    if before == 1:
+    previous = torch.get_num_threads()
+    if previous == 1:
         yield
         return
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(previous)
 
 
 def _refuse_second_derivatives() -> None:

@@ -31,8 +31,8 @@ def encode(strings: Sequence[str], symbols: str, length: int) -> Tensor:
     """Return the symbols of `strings` as indices into `symbols`, `(N, length)` uint8; cut or filled up with '?'."""
     table = np.full(128, symbols.index("?"), dtype=np.uint8)
     table[[ord(symbol) for symbol in symbols]] = np.arange(len(symbols))
-    whole = "".join(string[:length].ljust(length, "?") for string in strings).encode("ascii", "replace")
-    return torch.from_numpy(table[np.frombuffer(whole, np.uint8)].reshape(len(strings), length))
+    text = "".join(string[:length].ljust(length, "?") for string in strings).encode("ascii", "replace")
+    return torch.from_numpy(table[np.frombuffer(text, np.uint8)].reshape(len(strings), length))
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ class DrugProteinInputs:
         """Return `(B, 63 * drug length + 26 * protein length)` float32 for `index: (B,)` int64, channel by channel."""
         x = torch.zeros(len(index), self.shape[1])
         start = 0
-        for codes, which in ((self.drugs, self.drug), (self.proteins, self.protein)):
+        for codes, pair_rows in ((self.drugs, self.drug), (self.proteins, self.protein)):
             length = codes.shape[1]
-            mine = codes.index_select(0, which[index]).long()
-            x.scatter_(1, mine.mul_(length).add_(torch.arange(start, start + length)), 1.0)
+            symbols = codes.index_select(0, pair_rows[index]).long()
+            x.scatter_(1, symbols.mul_(length).add_(torch.arange(start, start + length)), 1.0)
             start = self._drug_width
         return x
 
@@ -103,7 +103,7 @@ class DrugTarget(StoredDataset):
         table, drugs, proteins = self._encoded
         splits = []
         for part, rows in self.split(table, seed).items():
-            drug, protein = (torch.from_numpy(which[rows].astype(np.int32)) for which in (table.drug, table.protein))
+            drug, protein = (torch.from_numpy(index[rows].astype(np.int32)) for index in (table.drug, table.protein))
             x = DrugProteinInputs(drugs, proteins, drug, protein)
             splits.append(self.make_split(part, x, table.y[rows], table.domain[rows]))
         return self.assemble(seed, splits, table.checksums)
@@ -175,10 +175,10 @@ def families(names: Sequence[str], sequences: Sequence[str]) -> np.ndarray:
     """
     # A graph of proteins, then names and sequences: its components are numbered by their first protein.
     count, proteins = len(names), np.arange(len(names))
-    kinases = np.unique([name.partition("(")[0] for name in names], return_inverse=True)[1] + count
-    same = np.unique(sequences, return_inverse=True)[1] + 2 * count
-    ends = np.concatenate([proteins, proteins]), np.concatenate([kinases, same])
-    graph = coo_array((np.ones(2 * count), ends), shape=(3 * count, 3 * count))
+    name_nodes = np.unique([name.partition("(")[0] for name in names], return_inverse=True)[1] + count
+    sequence_nodes = np.unique(sequences, return_inverse=True)[1] + 2 * count
+    edges = np.concatenate([proteins, proteins]), np.concatenate([name_nodes, sequence_nodes])
+    graph = coo_array((np.ones(2 * count), edges), shape=(3 * count, 3 * count))
     return connected_components(graph, directed=False)[1][:count]
 
 

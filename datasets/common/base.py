@@ -66,22 +66,22 @@ class Dataset(ABC):
     @classmethod
     def fetchable(cls) -> bool:
         """Return whether each file, or an alternative, has an address or lies in the data root or a mirror."""
-        places, asked = [data_root(), *mirror_folders()], "://" in os.environ.get("CMIXUP_MIRROR", "")
-        at_hand = (any(f.urls or any((p / f.path).is_file() for p in places) for f in files) for files in cls.files)
-        return not cls.folders and (asked or all(at_hand))
+        folders, has_mirror_url = [data_root(), *mirror_folders()], "://" in os.environ.get("CMIXUP_MIRROR", "")
+        available = (any(f.urls or any((p / f.path).is_file() for p in folders) for f in files) for files in cls.files)
+        return not cls.folders and (has_mirror_url or all(available))
 
     @cached_property
     def checksums(self) -> dict[str, str]:
         """SHA-256 of the user's files, by their names; nothing where one is not there."""
         paths = [Path(name) for name in (getattr(self, option, "") for option in self.user_files) if name]
-        alone = len({path.name for path in paths}) == len(paths)
-        found = {path.name if alone else str(path): sha256_of(path) for path in paths if path.is_file()}
-        return found if len(found) == len(paths) else {}
+        unique_names = len({path.name for path in paths}) == len(paths)
+        digests = {path.name if unique_names else str(path): sha256_of(path) for path in paths if path.is_file()}
+        return digests if len(digests) == len(paths) else {}
 
     def changed(self, checksums: Mapping[str, str]) -> bool:
         """Return whether the user's files are other ones than those that a run was trained on, by their SHA-256."""
-        mine = self.checksums if checksums and not self.synthetic else {}
-        return bool(mine) and set(mine.values()) != set(checksums.values())
+        current = self.checksums if checksums and not self.synthetic else {}
+        return bool(current) and set(current.values()) != set(checksums.values())
 
     def problems(self) -> tuple[str, ...]:
         """Return a line for each problem that the data seem to have; read before training."""
@@ -122,12 +122,12 @@ class Dataset(ABC):
             if self.label_noise_val:
                 val, _ = self.label_noise.add(val, seed, std)
                 notes = (*notes, "the validation labels have as much")
-        given = {"unit": self.unit, "metrics": self.metrics, "selection": self.selection, "worst": self.worst} | more
+        fields = {"unit": self.unit, "metrics": self.metrics, "selection": self.selection, "worst": self.worst} | more
         if self.baselines:
-            given["naive"] = simple_predictions(train, val, test)
+            fields["naive"] = simple_predictions(train, val, test)
         extras = {PREPROCESSING: preprocessing} if preprocessing else {}
         notes = (*self.notes(), *notes)
-        return RegressionData(self.name, train, val, test, checksums=checksums, notes=notes, extras=extras, **given)
+        return RegressionData(self.name, train, val, test, checksums=checksums, notes=notes, extras=extras, **fields)
 
 
 @dataclass(frozen=True)
@@ -183,9 +183,9 @@ class TabularDataset(StoredDataset):
     def load(self, seed: int) -> RegressionData:
         table: RawTable = self.stored_rows()
         for label, values in (("x", table.x), ("y", table.y)):
-            unusable = np.isinf(values) if self.may_miss and label == "x" else ~np.isfinite(values)
-            if unusable.any():
-                row = int(np.argwhere(unusable)[0, 0])
+            is_bad = np.isinf(values) if self.may_miss and label == "x" else ~np.isfinite(values)
+            if is_bad.any():
+                row = int(np.argwhere(is_bad)[0, 0])
                 raise InputError(f"{label} of {self.name} has values that are not finite, first in row {row}")
         rows = self.split(table, seed)
         fitted = table.x if self.scaling == "all" else table.x[rows["train"]]

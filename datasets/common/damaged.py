@@ -10,8 +10,8 @@ LONGEST_REASON = 200  # characters
 
 
 @contextlib.contextmanager
-def naming(path: Path | str, what: str) -> Iterator[None]:
-    """Turn whatever a parser raises inside the block into an `InputError`: the file is not `what` it should be.
+def naming(path: Path | str, kind: str) -> Iterator[None]:
+    """Turn whatever a parser raises inside the block into an `InputError`: the file is not of the `kind` it should be.
 
     Parsers of damaged files raise anything, memory errors of counts that cannot be among them. The block is to hold
     the parsing alone.
@@ -22,4 +22,4 @@ def naming(path: Path | str, what: str) -> Iterator[None]:
         raise
     except Exception as error:
         reason = " ".join(str(error).split())[:LONGEST_REASON] or type(error).__name__
-        raise InputError(f"{path} is not {what}: {reason}") from error
+        raise InputError(f"{path} is not {kind}: {reason}") from error

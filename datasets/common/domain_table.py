@@ -54,9 +54,9 @@ def split_by_domain(domain: np.ndarray) -> Indices:
     ids, counts = np.unique(domain, return_counts=True)
     rows = np.cumsum(counts)
     first = int(np.argmax(rows >= int(0.7 * len(domain))))
-    reached = rows >= rows[first] + int(0.1 * len(domain))
-    second = int(np.argmax(reached))
-    if first == 0 or not reached.any() or second == first:
+    past_val = rows >= rows[first] + int(0.1 * len(domain))
+    second = int(np.argmax(past_val))
+    if first == 0 or not past_val.any() or second == first:
         raise InputError(f"domain has {len(ids)} domains, too few for train, val and test")
     parts = (ids[:first], ids[first:second], ids[second:])
     return {name: np.flatnonzero(np.isin(domain, part)) for name, part in zip(SPLITS, parts, strict=True)}

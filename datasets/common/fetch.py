@@ -75,16 +75,16 @@ class RawFolder:
         for place in places:
             if not self.lacks(place):
                 return place
-        tried = [f"{p}: {'lacks ' + ', '.join(self.lacks(p)) if p.is_dir() else 'no such folder'}" for p in places]
-        how = f"\n  {self.how.format(root=data_root())}" if self.how else ""
+        lines = [f"{p}: {'lacks ' + ', '.join(self.lacks(p)) if p.is_dir() else 'no such folder'}" for p in places]
+        steps = f"\n  {self.how.format(root=data_root())}" if self.how else ""
         raise FetchError(
-            f"{self.path} is not here ({self.licence}):\n  " + "\n  ".join(tried) + "\n"
-            f"By hand: get it from {self.page} and unpack it as {places[0]}, with {', '.join(self.needs)} in it.{how}"
+            f"{self.path} is not here ({self.licence}):\n  " + "\n  ".join(lines) + "\n"
+            f"By hand: get it from {self.page} and unpack it as {places[0]}, with {', '.join(self.needs)} in it.{steps}"
         )
 
 
 @functools.cache
-def _listed() -> dict[str, Any]:
+def _read_list() -> dict[str, Any]:
     return dict(yaml.safe_load((Path(__file__).parents[1] / "raw_files.yaml").read_text(encoding="utf-8")))
 
 
@@ -92,13 +92,13 @@ def raw_files(dataset: str) -> Files:
     """Return the files of a dataset as `datasets/raw_files.yaml` has them: of each that it needs, the alternatives."""
     return tuple(
         tuple(RawFile(**{**file, "urls": tuple(file.get("urls", ()))}) for file in alternatives)
-        for alternatives in _listed()[dataset]
+        for alternatives in _read_list()[dataset]
     )
 
 
 def raw_folder(dataset: str) -> RawFolder:
     """Return the folder of a dataset as `datasets/raw_files.yaml` has it."""
-    return RawFolder(**{**_listed()[dataset], "needs": tuple(_listed()[dataset]["needs"])})
+    return RawFolder(**{**_read_list()[dataset], "needs": tuple(_read_list()[dataset]["needs"])})
 
 
 def data_root() -> Path:
@@ -145,13 +145,13 @@ def fetch(*alternatives: RawFile) -> tuple[RawFile, Path]:
             problems.append(without_user(f"  {source}: {problem}"))
         else:
             return file, root / file.path
-    wanted = alternatives[0]
-    size = f"{wanted.size:,} bytes" if wanted.size else "size not known"
+    preferred = alternatives[0]
+    size = f"{preferred.size:,} bytes" if preferred.size else "size not known"
     raise FetchError(
-        f"could not get {wanted.path} ({size}):\n" + "\n".join(problems) + "\n"
-        f"By hand: get it from {wanted.page} and save it as {root / wanted.path} "
-        f"(SHA-256 {wanted.sha256 or 'not published'}), "
-        f"or point CMIXUP_MIRROR at a folder or URL that holds {wanted.path}."
+        f"could not get {preferred.path} ({size}):\n" + "\n".join(problems) + "\n"
+        f"By hand: get it from {preferred.page} and save it as {root / preferred.path} "
+        f"(SHA-256 {preferred.sha256 or 'not published'}), "
+        f"or point CMIXUP_MIRROR at a folder or URL that holds {preferred.path}."
     )
 
 

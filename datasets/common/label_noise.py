@@ -41,17 +41,17 @@ class LabelNoise:
         For the split of validation, which has a stream of its own, `std` is that of the training labels' noise.
         """
         rng = stream("label_noise" if std is None else "val_label_noise", seed)
-        old = split.x if isinstance(split.x, Tasks) else None
-        labels = split.y.numpy() if old is None else old.labels
-        width = 1 if self.per == "example" and old is None else labels.shape[1]
+        clean_tasks = split.x if isinstance(split.x, Tasks) else None
+        labels = split.y.numpy() if clean_tasks is None else clean_tasks.labels
+        width = 1 if self.per == "example" and clean_tasks is None else labels.shape[1]
         if std is None:
-            apart = self.per == "target" and old is None and labels.shape[1] > 1
+            per_output = self.per == "target" and clean_tasks is None and labels.shape[1] > 1
             spread = np.nanstd if np.isnan(labels).any() else np.std  # which differ in the last digit
-            std = self.ratio * np.atleast_1d(spread(labels, axis=0 if apart else None, dtype=np.float64))
+            std = self.ratio * np.atleast_1d(spread(labels, axis=0 if per_output else None, dtype=np.float64))
         noisy = (labels + std * rng.standard_normal((len(labels), width))).astype(labels.dtype)
-        if old is None:
+        if clean_tasks is None:
             return replace(split, y=torch.from_numpy(noisy)), std
-        tasks = Tasks(old.images, noisy, old.objects, old.views, old.shots)
+        tasks = Tasks(clean_tasks.images, noisy, clean_tasks.objects, clean_tasks.views, clean_tasks.shots)
         return replace(split, x=tasks, y=tasks.y), std
 
     def note(self, std: np.ndarray) -> str:

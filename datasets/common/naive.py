@@ -24,10 +24,10 @@ def simple_predictions(train: Split, val: Split, test: Split) -> dict[str, dict[
         std = x.std(dim=0, correction=0)
         std, columns = torch.where(std > 0, std, 1.0), list[list[torch.Tensor]]()
         for k, known in enumerate((~y.isnan()).T):
-            middle = x[known].mean(dim=0)
-            z = (x[known] - middle) / std
+            x_mean = x[known].mean(dim=0)
+            z = (x[known] - x_mean) / std
             weights = torch.linalg.solve(z.T @ z + torch.eye(z.shape[1]), z.T @ (y[known, k] - mean[k]))
-            columns.append([mean[k] + ((torch.as_tensor(s.x) - middle) / std) @ weights for s in parts.values()])
+            columns.append([mean[k] + ((torch.as_tensor(s.x) - x_mean) / std) @ weights for s in parts.values()])
         naive["ridge"] = {
             part: torch.stack(of, dim=1).float() for part, of in zip(parts, zip(*columns, strict=True), strict=True)
         }

@@ -55,5 +55,5 @@ class Scaling:
             {"kind": "number", "name": name, "median": mean, "shift": shift, "scale": scale, "missing": False}
             for name, mean, shift, scale in fitted
         ]
-        given = {"targets": list(labels), "group": "", "log_target": False, "scaling": self.form, "columns": columns}
-        return json.dumps({"format": TABLE_FORMAT, **given, "dropped": {}}, indent=1, allow_nan=False) + "\n"
+        content = {"targets": list(labels), "group": "", "log_target": False, "scaling": self.form, "columns": columns}
+        return json.dumps({"format": TABLE_FORMAT, **content, "dropped": {}}, indent=1, allow_nan=False) + "\n"

@@ -70,9 +70,9 @@ def read_objs(path: Path, names: list[str]) -> Iterator[Mesh]:
 
 def normalised(mesh: Mesh) -> np.ndarray:
     """Return the vertices `(V, 3)` with the middle of the bounding box at 0 and the farthest one at 1."""
-    used = mesh.vertices[np.unique(mesh.faces)]
-    centre = (used.min(axis=0) + used.max(axis=0)) / 2
-    radius = np.linalg.norm(used - centre, axis=1).max()
+    corners = mesh.vertices[np.unique(mesh.faces)]
+    centre = (corners.min(axis=0) + corners.max(axis=0)) / 2
+    radius = np.linalg.norm(corners - centre, axis=1).max()
     return (mesh.vertices - centre) / max(radius, np.finfo(np.float64).tiny)
 
 
@@ -91,8 +91,8 @@ def render(mesh: Mesh, azimuths: np.ndarray, size: int = SIZE) -> np.ndarray:
     corners = vertices[mesh.faces]
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     length = np.linalg.norm(normal, axis=1)
-    kept = length > 0  # a face without area shows nothing
-    faces, normal = mesh.faces[kept], normal[kept] / length[kept, None]
+    has_area = length > 0  # a face without area shows nothing
+    faces, normal = mesh.faces[has_area], normal[has_area] / length[has_area, None]
     light = LIGHT / np.linalg.norm(LIGHT)
     views = np.empty((len(azimuths), size, size), np.uint8)
     for k, azimuth in enumerate(azimuths):
@@ -103,33 +103,33 @@ def render(mesh: Mesh, azimuths: np.ndarray, size: int = SIZE) -> np.ndarray:
     return views
 
 
-def _rasterise(seen: np.ndarray, faces: np.ndarray, shade: np.ndarray, size: int) -> np.ndarray:
+def _rasterise(points: np.ndarray, faces: np.ndarray, shade: np.ndarray, size: int) -> np.ndarray:
     """Return the nearest face's shade at every pixel centre, `(size, size)`; 0 where there is none.
 
     Vertices are `(V, 3)` along the camera's axes, shades `(F,)` whole numbers in 0..255.
     """
-    near = 1 / (DISTANCE - seen[:, 2])  # of depth; linear on the screen
+    near = 1 / (DISTANCE - points[:, 2])  # of depth; linear on the screen
     focal = FILL * (size / 2) * np.sqrt(DISTANCE**2 - 1)
-    across = size / 2 + focal * seen[:, 0] * near - 0.5  # pixel centres at whole numbers
-    down = size / 2 - focal * seen[:, 1] * near - 0.5
+    across = size / 2 + focal * points[:, 0] * near - 0.5  # pixel centres at whole numbers
+    down = size / 2 - focal * points[:, 1] * near - 0.5
     x, y, z = across[faces], down[faces], near[faces]
     first_x, first_y = np.ceil(x.min(axis=1)), np.ceil(y.min(axis=1))
     width = np.floor(x.max(axis=1)) - first_x + 1
     count = (width * (np.floor(y.max(axis=1)) - first_y + 1)).astype(np.int64)
     area = (x[:, 1] - x[:, 0]) * (y[:, 2] - y[:, 0]) - (x[:, 2] - x[:, 0]) * (y[:, 1] - y[:, 0])
-    hit = np.flatnonzero((width > 0) & (count > 0) & (area != 0))  # its box holds a pixel centre
-    count = count[hit]
+    drawn_faces = np.flatnonzero((width > 0) & (count > 0) & (area != 0))  # its box holds a pixel centre
+    count = count[drawn_faces]
     # Every pixel centre of every box, as one list.
     place = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    face = np.repeat(hit, count)
+    face = np.repeat(drawn_faces, count)
     columns = width[face]
     row = np.floor(place / columns)
     px, py = first_x[face] + place - row * columns, first_y[face] + row
     # Barycentric weights and nearness are affine on the screen: base + right * x + under * y.
-    (x0, x1, x2), (y0, y1, y2) = x[hit].T, y[hit].T
-    area = area[hit]
+    (x0, x1, x2), (y0, y1, y2) = x[drawn_faces].T, y[drawn_faces].T
+    area = area[drawn_faces]
     right0, right1, under0, under1 = (y1 - y2) / area, (y2 - y0) / area, (x2 - x1) / area, (x0 - x2) / area
-    index = np.repeat(np.arange(len(hit)), count)
+    index = np.repeat(np.arange(len(drawn_faces)), count)
     ox, oy = px - x2[index], py - y2[index]
     w0 = right0[index] * ox + under0[index] * oy
     w1 = right1[index] * ox + under1[index] * oy

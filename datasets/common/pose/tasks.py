@@ -73,12 +73,12 @@ class TaskDataset(Dataset):
             raise InputError(
                 f"val_objects must leave training objects among {len(train.names)}, got {self.val_objects}"
             )
-        kept = np.random.default_rng([seed, 2]).permutation(len(train.names))
-        held, fitted = np.sort(kept[: self.val_objects]), np.sort(kept[self.val_objects :])
-        train, val = (train.select(fitted), train.select(held)) if self.val_objects else (train, train)
+        order = np.random.default_rng([seed, 2]).permutation(len(train.names))
+        val_rows, train_rows = np.sort(order[: self.val_objects]), np.sort(order[self.val_objects :])
+        train, val = (train.select(train_rows), train.select(val_rows)) if self.val_objects else (train, train)
         pools, streams = (train, val, test), ([seed, 0], [seed, 1], [self.task_seed, 3])
         tasks = map(draw_tasks, pools, self.n_tasks, map(np.random.default_rng, streams))
-        splits = (self.make_split(part, of, of.y.numpy(), of.objects) for part, of in zip(SPLITS, tasks, strict=True))
+        splits = (self.make_split(part, t, t.y.numpy(), t.objects) for part, t in zip(SPLITS, tasks, strict=True))
         return self.assemble(seed, splits, checksums)
 
 
@@ -104,5 +104,5 @@ def synthetic_objects(size: int = 32) -> tuple[Views, Views]:
     width = np.linspace(0.15, 0.4, len(y), dtype=np.float32)[:, None, None, None]
     distance = (grid - 0.6 * np.cos(angle)) ** 2 + (grid[:, None] - 0.6 * np.sin(angle)) ** 2
     x = np.rint(255 * np.exp(-distance / width**2)).astype(np.uint8)
-    every = Views(x, y, tuple(f"spot {k}" for k in range(len(y))), {"sources": {}})
-    return every.select(np.arange(n_train)), every.select(np.arange(n_train, len(y)))
+    views = Views(x, y, tuple(f"spot {k}" for k in range(len(y))), {"sources": {}})
+    return views.select(np.arange(n_train)), views.select(np.arange(n_train, len(y)))

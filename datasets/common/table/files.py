@@ -71,27 +71,27 @@ def read_binary(path: Path, encoding: str, skip: str | int) -> pd.DataFrame | No
     """
     with open_file(path) as stream:
         start = stream.read(300)
-    kind, what = by_start(start, BINARY), by_start(start.removeprefix(b"\xef\xbb\xbf").lstrip(), OTHERS)
+    kind, title = by_start(start, BINARY), by_start(start.removeprefix(b"\xef\xbb\xbf").lstrip(), OTHERS)
     if start[257:262] == b"ustar":
-        what = "a tar archive: unpack it"
+        title = "a tar archive: unpack it"
     elif packing(path) and (kind or by_start(start, PACKED)):
-        what = f"{kind[1] if kind else 'a packed file'} that is packed: unpack it"
+        title = f"{kind[1] if kind else 'a packed file'} that is packed: unpack it"
     elif not kind and b"\0" in start and not re.match(b"\xff\xfe|\xfe\xff", start) and encoding.lower()[:5] == "utf-8":
-        what = what or "no text, or of another encoding, such as encoding=utf-16"
-    if what:
+        title = title or "no text, or of another encoding, such as encoding=utf-16"
+    if title:
         raise InputError(
-            f"path {path} is {what}; what can be read is text (CSV), Parquet, Feather and Excel, which pandas writes"
+            f"path {path} is {title}; what can be read is text (CSV), Parquet, Feather and Excel, which pandas writes"
         )
     if not kind:
         return None
-    reader, what = kind
+    reader, title = kind
     options = {"skiprows": 0 if skip == "auto" else int(skip), "dtype": object} if reader == "read_excel" else {}
     try:
         frame: pd.DataFrame = getattr(pd, reader)(path, **options).infer_objects()
     except ImportError as error:
-        package = "pyarrow" if reader != "read_excel" else "xlrd" if "old" in what else "openpyxl"
-        raise InputError(f"path {path} is {what}, which needs {package}: pip install {package}") from error
+        package = "pyarrow" if reader != "read_excel" else "xlrd" if "old" in title else "openpyxl"
+        raise InputError(f"path {path} is {title}, which needs {package}: pip install {package}") from error
     except Exception as error:  # a damaged file can raise anything
-        raise InputError(f"path {path} is {what} that cannot be read: {' '.join(str(error).split())[:200]}") from None
-    meant = frame.index.names != [None] or isinstance(frame.index, pd.DatetimeIndex)
-    return frame.reset_index(allow_duplicates=True) if meant else frame  # a name that is there twice is refused
+        raise InputError(f"path {path} is {title} that cannot be read: {' '.join(str(error).split())[:200]}") from None
+    has_index = frame.index.names != [None] or isinstance(frame.index, pd.DatetimeIndex)
+    return frame.reset_index(allow_duplicates=True) if has_index else frame  # a name that is there twice is refused

@@ -32,8 +32,8 @@ def label_column(values: pd.Series, source: str) -> tuple[np.ndarray, Reading]:
     reading = read_column(values)
     _, wrong = as_numbers(values, reading.form)
     if reading.form and reading.form[0] != "1" and reading.form not in (TIME, DURATION):
-        first = cell(values, int(np.argmax(values.notna())), source)
-        raise InputError(f"{first} is a date: a label must be a number, such as the days since the first one")
+        where = cell(values, int(np.argmax(values.notna())), source)
+        raise InputError(f"{where} is a date: a label must be a number, such as the days since the first one")
     if wrong.any():
         cure = "fix it, or say how numbers are written: thousands=, decimal=, missing=[...]"
         raise InputError(f"{cell(values, int(np.argmax(wrong)), source)} is not a number; {cure}")
@@ -49,13 +49,13 @@ def holds_categories(values: pd.Series, source: str) -> bool:
     count = int(wrong.sum())
     if not count:
         return False
-    first, name = cell(values, int(np.argmax(wrong)), source), str(values.name)
+    where, name = cell(values, int(np.argmax(wrong)), source), str(values.name)
     if count < (~np.isnan(numbers)).sum():
         cure = f"fix it, or give missing=[...] or categorical=[{shortened([name])}]"
-        raise InputError(f"{first} is not a number, as most of the column are; {cure}")
+        raise InputError(f"{where} is not a number, as most of the column are; {cure}")
     if sum(bool(NUMERAL.fullmatch(str(value).strip())) for value in values[wrong].iloc[:1000]) > min(count, 1000) / 2:
         raise InputError(
-            f"{first} looks like a number, but others are written otherwise: fix them, or give thousands=, decimal= "
+            f"{where} looks like a number, but others are written otherwise: fix them, or give thousands=, decimal= "
             f"or categorical=[{shortened([name])}]"
         )
     return True
@@ -110,8 +110,8 @@ def fit_category(values: pd.Series, rare: float) -> Category | Constant | str:
         return Constant(str(values.name), words[0])
     if not levels:
         wrong = as_numbers(pd.Series(words, dtype=object))[1]
-        none = [word for word, no in zip(words, wrong, strict=True) if no and any(map(str.isdigit, word))]
-        cure = f"; {len(none)} hold digits, such as {none[:1]}: write numbers or dates if they are some"
-        return f"{len(counts)} levels, all rare{cure if none else ''}"
-    rest = tuple(sorted(counts.keys() - set(levels)))
-    return Category(str(values.name), levels, bool(rest), missing, rest)
+        with_digits = [word for word, bad in zip(words, wrong, strict=True) if bad and any(map(str.isdigit, word))]
+        cure = f"; {len(with_digits)} hold digits, such as {with_digits[:1]}: write numbers or dates if they are some"
+        return f"{len(counts)} levels, all rare{cure if with_digits else ''}"
+    rare_levels = tuple(sorted(counts.keys() - set(levels)))
+    return Category(str(values.name), levels, bool(rare_levels), missing, rare_levels)

@@ -35,25 +35,25 @@ def read_image_table(
     "" finds it, as the one that names most images, at least half of the rows, with their endings if several do.
     Columns `text` stay as written.
     """
-    known, form = _spellings(folder), form or Format()
+    images, form = _spellings(folder), form or Format()
     frame = read_table(path, form, text)
     names = [str(name) for name in frame]
     words = read_table(path, form, names)  # as they are written: 007 stays 007
     if column and (column := column_named(column, names)) not in names:
         raise InputError(f"image {format_value(column)} is no column of {path}{nearest(column, names)}")
-    found = {name: [_matches(value, known) for value in words[name]] for name in ([column] if column else names)}
-    count = {name: _count(words[name], found[name]) for name in found}
-    most = max(count, key=count.__getitem__)
-    if sum(map(bool, found[most])) < (1 if column else ENOUGH * len(frame)):
-        values = {name: words[name].iloc[0] for name in found}
-        such = next(iter(known.values()))[0].relative_to(folder)
-        raise InputError(f"{path}: no column names the images below {folder}, such as {such}; its first row has "
+    by_column = {name: [_matches(value, images) for value in words[name]] for name in ([column] if column else names)}
+    counts = {name: _count(words[name], by_column[name]) for name in by_column}
+    best = max(counts, key=counts.__getitem__)
+    if sum(map(bool, by_column[best])) < (1 if column else ENOUGH * len(frame)):
+        values = {name: words[name].iloc[0] for name in by_column}
+        example = next(iter(images.values()))[0].relative_to(folder)
+        raise InputError(f"{path}: no column names the images below {folder}, such as {example}; its first row has "
                          f"{shortened([f'{name}={value}' for name, value in values.items()])}")  # fmt: skip
-    if others := [name for name in found if count[name] == count[most] and found[name] != found[most]]:
-        raise InputError(f"{path}: columns {most} and {others[0]} both name images: dataset.image= says which is meant")
-    files, wrong, first = list[Path | None](), dict[int, str](), dict[Path, int]()
-    for row, (value, matches) in enumerate(zip(words[most], found[most], strict=True)):
-        where = f"{path}, row {row + 1}, column {most}: "
+    if others := [name for name in by_column if counts[name] == counts[best] and by_column[name] != by_column[best]]:
+        raise InputError(f"{path}: columns {best} and {others[0]} both name images: dataset.image= says which is meant")
+    files, wrong, rows = list[Path | None](), dict[int, str](), dict[Path, int]()
+    for row, (value, matches) in enumerate(zip(words[best], by_column[best], strict=True)):
+        where = f"{path}, row {row + 1}, column {best}: "
         if pd.isna(value):
             wrong[row] = f"{where}no image is named"
         elif not matches:
@@ -61,42 +61,42 @@ def read_image_table(
         elif len(matches) > 1:
             paths = shortened(sorted(map(str, matches)), 2)
             wrong[row] = f"{where}{len(matches)} images are called {format_value(value)}: {paths}"
-        elif (file := matches[0]) in first:
-            cure = f"frame.groupby({most!r}, as_index=False).mean() makes one row of several"
-            wrong[row] = f"{where}{format_value(value)} is the image of row {first[file] + 1}, too: {cure}"
+        elif (file := matches[0]) in rows:
+            cure = f"frame.groupby({best!r}, as_index=False).mean() makes one row of several"
+            wrong[row] = f"{where}{format_value(value)} is the image of row {rows[file] + 1}, too: {cure}"
         else:
-            first[file] = row
+            rows[file] = row
         files.append(None if row in wrong else matches[0])
-    return ImageTable(frame, most, files, wrong, len({path for paths in known.values() for path in paths} - {*first}))
+    return ImageTable(frame, best, files, wrong, len({path for paths in images.values() for path in paths} - {*rows}))
 
 
 def _spellings(folder: Path) -> Mapping[str, list[Path]]:
     """Return the images below a folder by every text that names them, such as `b/c.png`, `b/c`, `c.png` and `c`."""
-    known = defaultdict[str, list[Path]](list)
+    images = defaultdict[str, list[Path]](list)
     for path in list_images(folder):
         below = path.relative_to(folder)
-        spellings = {*(str(one.as_posix()) for one in (below, below.with_suffix(""))), path.name, path.stem}
+        spellings = {*(str(spelled.as_posix()) for spelled in (below, below.with_suffix(""))), path.name, path.stem}
         for text in spellings | {f"{folder.name}/{below.as_posix()}", str(path)}:
-            known[looks(text)].append(path)
-    for text, paths in [*known.items()]:
-        known[_any_case(text)] += paths
-    return known
+            images[looks(text)].append(path)
+    for text, paths in [*images.items()]:
+        images[_any_case(text)] += paths
+    return images
 
 
-def _matches(value: object, known: Mapping[str, Sequence[Path]]) -> Sequence[Path]:
+def _matches(value: object, images: Mapping[str, Sequence[Path]]) -> Sequence[Path]:
     value = int(value) if isinstance(value, float) and value.is_integer() else value  # of a column with gaps
     text = looks(str(value)).replace("\\", "/").removeprefix("./")  # macOS writes ü as two characters
-    return known.get(text) or known.get(_any_case(text), ())
+    return images.get(text) or images.get(_any_case(text), ())
 
 
-def _count(values: pd.Series, found: Sequence[Sequence[Path]]) -> tuple[int, int]:
+def _count(values: pd.Series, matches: Sequence[Sequence[Path]]) -> tuple[int, int]:
     """Return how many images a column names alone, and rows with their endings, since numbers may count the rows.
 
     And how many rows name any.
     """
     ending = values.astype(str).str.strip().str.lower().str.endswith(SUFFIXES)
-    with_ending = sum(whole for whole, files in zip(ending, found, strict=True) if files)
-    return len({files[0] for files in found if len(files) == 1}) + with_ending, sum(map(bool, found))
+    with_ending = sum(has_ending for has_ending, files in zip(ending, matches, strict=True) if files)
+    return len({files[0] for files in matches if len(files) == 1}) + with_ending, sum(map(bool, matches))
 
 
 def _any_case(text: str) -> str:

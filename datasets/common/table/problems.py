@@ -77,22 +77,22 @@ def _equal(columns: list[Floats], y: Floats) -> list[str]:
     if not columns:
         return []
     n, group = len(y), groups_of(columns)
-    whole = groups_of([group.astype(np.float64), *y.T])
-    pairs, same = _pairs(group), _pairs(whole)
+    row_group = groups_of([group.astype(np.float64), *y.T])
+    pairs, equal_pairs = _pairs(group), _pairs(row_group)
     label = groups_of(list(y.T))
     chance = _pairs(label) / (n * (n - 1) / 2) * pairs
-    repeated = n - len(np.unique(whole))
+    repeated = n - len(np.unique(row_group))
     lines = list[str]()
-    if repeated >= FEWEST and same >= BY_CHANCE * chance:
+    if repeated >= FEWEST and equal_pairs >= BY_CHANCE * chance:
         lines.append(
-            f"{repeated} rows equal others in features and label; split at random, about {in_both(whole):.0f} test "
+            f"{repeated} rows equal others in features and label; split at random, about {in_both(row_group):.0f} test "
             "rows have their equal in training: dataset.together=true splits by them, or group= by who they are of"
         )
     continuous = max(len(np.unique(column[~np.isnan(column)])) for column in columns) >= CONTINUOUS * n
-    other = len(np.unique(whole)) - len(np.unique(group))
-    if continuous and other >= FEWEST:
+    conflicts = len(np.unique(row_group)) - len(np.unique(group))
+    if continuous and conflicts >= FEWEST:
         lines.append(
-            f"{other} rows equal others in all features and have another label, which no model can tell apart: "
+            f"{conflicts} rows equal others in all features and have another label, which no model can tell apart: "
             "look for a missing column; dataset.together=true keeps them in one part"
         )
     return lines
@@ -126,7 +126,7 @@ def reading_lines(readings: Mapping[str, Reading], attrs: Mapping[Any, Any]) -> 
     ]
 
 
-def labels_seen(targets: tuple[str, ...], y: np.ndarray, source: str, *, log: bool) -> list[str]:
+def label_notes(targets: tuple[str, ...], y: np.ndarray, source: str, *, log: bool) -> list[str]:
     """Return a line for each label above 0 that is skewed by more than 1, and its logarithm by less than half of that.
 
     A label that is nowhere known, or the same in every row, is refused.
@@ -142,9 +142,9 @@ def labels_seen(targets: tuple[str, ...], y: np.ndarray, source: str, *, log: bo
                 f"target {format_value(name)} of {source} is {values[0]:g} in every row: there is nothing to predict"
             )
         if values.min() > 0 and not log:
-            plain, other = (float(np.mean(((v - v.mean()) / v.std()) ** 3)) for v in (values, np.log(values)))
-            if plain > 1 and abs(other) < plain / 2:
+            skewness, log_skewness = (float(np.mean(((v - v.mean()) / v.std()) ** 3)) for v in (values, np.log(values)))
+            if skewness > 1 and abs(log_skewness) < skewness / 2:
                 notes.append(
-                    f"{name} is skewed (skewness {plain:.1f}); dataset.log_target=true trains on its logarithm"
+                    f"{name} is skewed (skewness {skewness:.1f}); dataset.log_target=true trains on its logarithm"
                 )
     return notes

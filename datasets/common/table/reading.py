@@ -118,26 +118,26 @@ def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFra
         raise InputError(f"{path}, header: blanks separate columns, it seems, which nothing else does; {cure}")
     frame.index = pd.RangeIndex(1, len(frame) + 1)
     frame.attrs["dayfirst"] = form.dayfirst
-    return _unknown(frame, form.missing)
+    return _mask_missing(frame, form.missing)
 
 
 def column_named(name: str, known: Sequence[str]) -> str:
     """Return the column that a name means: as headers are read, and with quotes or brackets that may be its own."""
-    plain = " ".join(name.split())
-    bare = plain[1:-1] if plain[:1] + plain[-1:] in ("[]", "''", '""') else name
-    spellings = (name, plain, f"[{plain}]", f"'{plain}'", f'"{plain}"', bare, alike(plain, known))
+    joined = " ".join(name.split())
+    unquoted = joined[1:-1] if joined[:1] + joined[-1:] in ("[]", "''", '""') else name
+    spellings = (name, joined, f"[{joined}]", f"'{joined}'", f'"{joined}"', unquoted, alike(joined, known))
     return next((spelling for spelling in spellings if spelling in known), name)
 
 
 def columns_named(
-    given: Mapping[str, Sequence[str]], known: Sequence[str], source: str | Path
+    options: Mapping[str, Sequence[str]], known: Sequence[str], source: str | Path
 ) -> dict[str, tuple[str, ...]]:
     """Return the columns that options name, by option, as the table `source` spells them; they must be there."""
-    chosen = {option: tuple(column_named(name, known) for name in names) for option, names in given.items()}
+    chosen = {option: tuple(column_named(name, known) for name in names) for option, names in options.items()}
     for option, name in ((option, name) for option, names in chosen.items() for name in names):
         if name not in known:
-            several = f"; of several make a list, dataset.{option}=[a,b]" if "," in name else ""
-            raise InputError(f"{option} {format_value(name)} is no column of {source}{nearest(name, known)}{several}")
+            hint = f"; of several make a list, dataset.{option}=[a,b]" if "," in name else ""
+            raise InputError(f"{option} {format_value(name)} is no column of {source}{nearest(name, known)}{hint}")
     return chosen
 
 
@@ -151,14 +151,14 @@ def _with_signs(frame: pd.DataFrame, form: Format, path: Path) -> pd.DataFrame:
     return frame
 
 
-def _unknown(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
+def _mask_missing(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
     """Return a frame without the values that stand for unknown ones, also with blanks around them."""
     numbers = [float(text) for text in missing if re.fullmatch(NUMBER.format(r"\."), text)]
     for name in frame.select_dtypes(exclude="bool") if missing else ():  # of truth values False is 0
-        bare = column = frame[name]
+        stripped = column = frame[name]
         if column.dtype.kind == "O":
-            bare = column.map(lambda value: str(value).strip() if isinstance(value, str | bool) else value)
-        frame[name] = column.mask(bare.isin([*missing, *numbers]))
+            stripped = column.map(lambda value: str(value).strip() if isinstance(value, str | bool) else value)
+        frame[name] = column.mask(stripped.isin([*missing, *numbers]))
     return frame
 
 
@@ -171,12 +171,12 @@ def _read_text(path: Path, form: Format, text: Sequence[str]) -> pd.DataFrame:
         "sep": separator, "encoding": form.codec, "names": names, "header": 0, "index_col": False, "skiprows": skip,
         "keep_default_na": False, "na_values": [*MISSING, *form.missing], "skipinitialspace": True,
     }  # fmt: skip
-    grouped, decimal = THOUSANDS.get(form.thousands, ""), form.point
+    thousands_sign, decimal = THOUSANDS.get(form.thousands, ""), form.point
     as_text = list({column_named(name, names) for name in text} & {*names})
     if decimal == "auto":
         sample = _parse(path, form, options | {"nrows": SAMPLE_ROWS}, names) if separator != "," else pd.DataFrame()
         decimal = _pick_decimal(sample.drop(columns=as_text, errors="ignore"))
-    frame = _parse(path, form, options | {"decimal": decimal}, names if grouped else as_text)
+    frame = _parse(path, form, options | {"decimal": decimal}, names if thousands_sign else as_text)
     frame.attrs |= {"decimal": decimal, "thousands": form.thousands} | header
     if form.thousands == "auto" and (doubtful := [name for name in frame if _may_be_grouped(frame[name])]):
         sample = _parse(path, form, options | {"nrows": SAMPLE_ROWS, "usecols": doubtful}, doubtful)
@@ -205,8 +205,8 @@ def _doubts(sample: pd.DataFrame, decimal: str) -> dict[str, str]:
     if not grouped:
         return {}
     word, option = next(iter(grouped.values())), "point" if decimal == "." else "comma"
-    whole = word.replace(decimal, "")
-    line = f"{word!r} is taken for {word.replace(decimal, '.')}; dataset.thousands={option} takes it for {whole}"
+    integer = word.replace(decimal, "")
+    line = f"{word!r} is taken for {word.replace(decimal, '.')}; dataset.thousands={option} takes it for {integer}"
     return {", ".join(grouped): line}
 
 
@@ -239,8 +239,8 @@ def _find_header(stream: Any, path: Path, form: Format) -> tuple[int, str, dict[
     if comments:
         cells = [re.split(r"[\t;|,]", lines[k]) for k in (comments[-1], -1)]
         numbers = any(re.fullmatch(NUMBER.format("[.,]"), cell.strip().strip('"')) for cell in cells[1])
-        named = len(lines) - 1 in comments or (len(cells[0]) == len(cells[1]) > 1 and numbers)
-        skip = comments[-1] if named else len(lines) - 1
+        in_comment = len(lines) - 1 in comments or (len(cells[0]) == len(cells[1]) > 1 and numbers)
+        skip = comments[-1] if in_comment else len(lines) - 1
     stream.seek(0)
     record, number = "", 0
     for number, line in enumerate(stream, start=1):
@@ -253,15 +253,15 @@ def _find_header(stream: Any, path: Path, form: Format) -> tuple[int, str, dict[
         if not record:
             raise InputError(f"{path} is empty")
         raise InputError(f"{path}, header: a quote is opened and not closed")
-    found = f"the header is line {number}, {format_value(record.strip())}"
-    return skip, record, {"header": f"{found}; {SKIP}"} if comments else {}
+    note = f"the header is line {number}, {format_value(record.strip())}"
+    return skip, record, {"header": f"{note}; {SKIP}"} if comments else {}
 
 
-def _pick_separator(record: str, given: str) -> str:
-    if given != "auto":
-        return SEPARATORS.get(given, given)
-    bare = re.sub(r'"[^"]*"', "", record)
-    return max(SEPARATORS.values(), key=bare.count) if any(map(bare.count, SEPARATORS.values())) else ","
+def _pick_separator(record: str, option: str) -> str:
+    if option != "auto":
+        return SEPARATORS.get(option, option)
+    unquoted = re.sub(r'"[^"]*"', "", record)
+    return max(SEPARATORS.values(), key=unquoted.count) if any(map(unquoted.count, SEPARATORS.values())) else ","
 
 
 def _check_names(cells: Sequence[str], path: Path) -> list[str]:
@@ -282,13 +282,13 @@ def _check_names(cells: Sequence[str], path: Path) -> list[str]:
 
 def _pick_decimal(sample: pd.DataFrame) -> str:
     """Return the decimal sign of a sample that was read as text."""
-    only = dict.fromkeys(DECIMALS.values(), False)
+    has_numbers = dict.fromkeys(DECIMALS.values(), False)
     for name in sample:
         known = sample[name].dropna().str.strip()
-        for sign in only:
+        for sign in has_numbers:
             holds = known.str.contains(sign, regex=False).any()
-            only[sign] |= bool(holds and known.str.fullmatch(NUMBER.format(re.escape(sign))).all())
-    return "," if only[","] and not only["."] else "."
+            has_numbers[sign] |= bool(holds and known.str.fullmatch(NUMBER.format(re.escape(sign))).all())
+    return "," if has_numbers[","] and not has_numbers["."] else "."
 
 
 def _records(path: Path, form: Format) -> Iterator[tuple[int, list[str], list[str]]]:

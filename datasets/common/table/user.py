@@ -17,9 +17,9 @@ from cmixup.tables.preprocessing import TablePreprocessing
 from cmixup.tables.written import Reading, unit_of
 from datasets.common.base import SPLITS, Dataset, smooth_labels
 from datasets.common.table.fitting import fit_category, fit_number, holds_categories, label_column
-from datasets.common.table.problems import equal_groups, find_problems, labels_seen, reading_lines
+from datasets.common.table.problems import equal_groups, find_problems, label_notes, reading_lines
 from datasets.common.table.reading import columns_named
-from datasets.common.table.splits import split_own
+from datasets.common.table.splits import split_user_rows
 
 SYNTHETIC_ROWS = 400
 
@@ -84,7 +84,7 @@ class UserTable(Dataset):
         self.together = together
         limits = (("max_rows", max_rows, len(SPLITS)), ("train_rows", train_rows, 1), ("val_rows", val_rows, 1))
         self.max_rows, self.train_rows, self.val_rows = (
-            rows if rows is None else check_count(name, rows, least) for name, rows, least in limits
+            rows if rows is None else check_count(name, rows, minimum) for name, rows, minimum in limits
         )
         self.targets, self.group = as_names(target), str(group)
         self.categorical, self.drop, self.keep = as_names(categorical), as_names(drop), as_names(keep)
@@ -96,7 +96,7 @@ class UserTable(Dataset):
         for k, name in enumerate(self.targets):
             others = {"target": self.targets[:k], "group": (self.group,), "drop": self.drop, "keep": self.keep,
                       "categorical": self.categorical}  # fmt: skip
-            if clash := [what for what, names in others.items() if name in names]:
+            if clash := [option for option, names in others.items() if name in names]:
                 raise InputError(f"target {name!r} is in {clash[0]}, too")
 
     @abstractmethod
@@ -128,20 +128,20 @@ class UserTable(Dataset):
         groups = table.domain if self.group else None
         if self.together and not self.group:
             groups = equal_groups(_in_numbers(table), table.categorical)
-        rows = split_own(len(table.y), rng, source, groups)
+        rows = split_user_rows(len(table.y), rng, source, groups)
         for part, limit, stream in (("train", self.train_rows, 1), ("val", self.val_rows, 3)):  # 2 draws `max_rows`
             if limit is not None:
-                few = np.random.default_rng([seed, stream]).permutation(rows[part])[:limit]
-                rows[part] = np.sort(few) if self.group else few
-        made = self._fit(table, table.features.iloc[np.sort(rows["train"])])
-        x = made.apply(table.features, source)
+                sample = np.random.default_rng([seed, stream]).permutation(rows[part])[:limit]
+                rows[part] = np.sort(sample) if self.group else sample
+        preprocessing = self._fit(table, table.features.iloc[np.sort(rows["train"])])
+        x = preprocessing.apply(table.features, source)
         splits = (
-            self.make_split(part, torch.from_numpy(x[of]), table.y[of], table.domain[of]) for part, of in rows.items()
+            self.make_split(part, torch.from_numpy(x[at]), table.y[at], table.domain[at]) for part, at in rows.items()
         )
-        lines = ", ".join(f"{name} ({reason})" for name, reason in made.dropped.items())
+        lines = ", ".join(f"{name} ({reason})" for name, reason in preprocessing.dropped.items())
         notes = (*table.notes, f"dropped: {lines}") if lines else table.notes
-        more = {"unit": "log " * self.log_target + made.labels, "worst": ("rmse",) if self.group else ()}
-        return self.assemble(seed, splits, table.source.checksums, notes, preprocessing=made.to_json(), **more)
+        more = {"unit": "log " * self.log_target + preprocessing.labels, "worst": ("rmse",) if self.group else ()}
+        return self.assemble(seed, splits, table.source.checksums, notes, preprocessing=preprocessing.to_json(), **more)
 
     def _fit(self, table: Table, training: pd.DataFrame) -> TablePreprocessing:
         """Fit on the training rows of a table, in the order of the file."""
@@ -155,14 +155,14 @@ class UserTable(Dataset):
         }
         columns = tuple(column for column in fitted.values() if not isinstance(column, str))
         dropped = {
-            name: "constant in training" if isinstance(made, Constant) else made
-            for name, made in fitted.items() if isinstance(made, str | Constant)
+            name: "constant in training" if isinstance(column_fit, Constant) else column_fit
+            for name, column_fit in fitted.items() if isinstance(column_fit, str | Constant)
         }  # fmt: skip
         targets = self.targets or ("y",)  # the stand-in's
         if len(dropped) == len(fitted):
             reasons = "; ".join(f"{name}: {reason}" for name, reason in dropped.items())
-            what = f"no feature beside target {', '.join(targets)}{f' ({reasons})' if reasons else ''}"
-            raise InputError(f"{table.source.name} has {what}")
+            problem = f"no feature beside target {', '.join(targets)}{f' ({reasons})' if reasons else ''}"
+            raise InputError(f"{table.source.name} has {problem}")
         return TablePreprocessing(targets, table.units, self.group, self.log_target, self.scaling, columns, dropped)
 
     def _usable(self, source: Source) -> Table:
@@ -172,15 +172,15 @@ class UserTable(Dataset):
         frame = frame.set_axis(known, axis=1)
         if not self.targets:
             raise InputError(f"target must name a column of {name}: {shortened(known)}")
-        given = {"target": self.targets, "group": as_names(self.group), "drop": self.drop,
+        options = {"target": self.targets, "group": as_names(self.group), "drop": self.drop,
                  "categorical": self.categorical, "keep": self.keep}  # fmt: skip
-        self.targets, group, self.drop, self.categorical, self.keep = columns_named(given, known, name).values()
+        self.targets, group, self.drop, self.categorical, self.keep = columns_named(options, known, name).values()
         self.group = "".join(group)
-        as_it_stands = [c for c in known if not self.reads_text or c in self.categorical]
+        plain_columns = [c for c in known if not self.reads_text or c in self.categorical]
         labels, readings = zip(
             *(
                 (checked_numbers(frame[target], name), Reading(""))
-                if target in as_it_stands
+                if target in plain_columns
                 else label_column(frame[target], name)
                 for target in self.targets
             ),
@@ -201,14 +201,14 @@ class UserTable(Dataset):
                 notes.append(f"{int((domain[usable] < 0).sum())} rows have no {self.group} and are left out")
             usable &= domain >= 0
         features = frame[[c for c in known if c not in (*self.targets, self.group, *self.drop)]][usable]
-        notes += labels_seen(self.targets, y[usable], name, log=self.log_target)
-        read = {c: read_column(features[c]) for c in features if c not in as_it_stands}
-        forms = {c: reading.form for c, reading in read.items() if reading.form}
+        notes += label_notes(self.targets, y[usable], name, log=self.log_target)
+        feature_readings = {c: read_column(features[c]) for c in features if c not in plain_columns}
+        forms = {c: reading.form for c, reading in feature_readings.items() if reading.form}
         kinds = frozenset(
             c for c in features if c not in forms and (c in self.categorical or holds_categories(features[c], name))
         )
         y = np.log(y[usable]) if self.log_target else y[usable]
-        lines = reading_lines(dict(zip(self.targets, readings, strict=True)) | read, frame.attrs)
+        lines = reading_lines(dict(zip(self.targets, readings, strict=True)) | feature_readings, frame.attrs)
         units = tuple(unit_of(reading.form) for reading in readings)
         return Table(features, y, domain[usable], kinds, source, tuple(notes), forms, tuple(lines), units)
 
@@ -241,5 +241,5 @@ def _in_numbers(table: Table) -> pd.DataFrame:
 
 def as_names(given: Any) -> tuple[str, ...]:
     """Return names of columns as they come from a command line: one or a list, numbers too."""
-    every = given if isinstance(given, (list, tuple)) else [given]
-    return tuple(str(name) for name in every if name not in ("", None))
+    names = given if isinstance(given, (list, tuple)) else [given]
+    return tuple(str(name) for name in names if name not in ("", None))

@@ -107,9 +107,9 @@ class Clips:
 
     def __getitem__(self, index: Tensor) -> Tensor:
         """Return the clips `(B, 3, frames, size, size)` of the videos `index: (B,)` int64."""
-        return torch.from_numpy(np.stack(in_threads(self._fixed, index.tolist())))
+        return torch.from_numpy(np.stack(in_threads(self._fixed_clip, index.tolist())))
 
-    def _fixed(self, row: int) -> np.ndarray:
+    def _fixed_clip(self, row: int) -> np.ndarray:
         video = open_video(self.videos[row])
         return self.clip(video, int(self.where[row] * self.spec.starts(len(video))))
 
@@ -135,9 +135,9 @@ class RandomClips(Clips):
     def sample(self, index: Tensor, draw: Tensor) -> Tensor:
         """Return clips of the videos `index: (B,)`; start and crop are a pure function of `draw: (B,)` int64."""
         pairs = zip(index.tolist(), draw.tolist(), strict=True)
-        return torch.from_numpy(np.stack(in_threads(self._random, pairs)))
+        return torch.from_numpy(np.stack(in_threads(self._random_clip, pairs)))
 
-    def _random(self, pair: tuple[int, int]) -> np.ndarray:
+    def _random_clip(self, pair: tuple[int, int]) -> np.ndarray:
         row, draw = pair
         rng, video = np.random.default_rng(draw), open_video(self.videos[row])
         clip = self.clip(video, int(rng.integers(self.spec.starts(len(video)))))
@@ -155,10 +155,10 @@ class EveryClip(Clips):
     def all_views(self, row: int, size: int) -> Iterator[Tensor]:
         """Yield the clips of one video in order of their start frames, in blocks `(b, 3, frames, size, size)`."""
         spec, video = self.spec, open_video(self.videos[row])
-        whole = np.zeros((CHANNELS, spec.padded(len(video)), spec.size, spec.size), dtype=np.float32)
-        whole[:, : len(video)] = self._normalised(video, np.arange(len(video)))
-        every = torch.from_numpy(whole).unfold(1, spec.span, 1)[..., :: spec.period]  # a view: nothing is copied yet
-        clips = every.permute(1, 0, 4, 2, 3)
+        frames = np.zeros((CHANNELS, spec.padded(len(video)), spec.size, spec.size), dtype=np.float32)
+        frames[:, : len(video)] = self._normalised(video, np.arange(len(video)))
+        windows = torch.from_numpy(frames).unfold(1, spec.span, 1)[..., :: spec.period]  # a view: nothing is copied yet
+        clips = windows.permute(1, 0, 4, 2, 3)
         for start in range(0, len(clips), size):
             yield clips[start : start + size].contiguous()
 

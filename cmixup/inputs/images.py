@@ -135,7 +135,7 @@ class ImageRows:
     def pictures(self, rows: Tensor) -> np.ndarray:
         """Return images as people look at them, `(n, size, size, 3)` uint8."""
         pixels = self.files[self.rows[rows]].permute(0, 2, 3, 1).numpy()
-        return (pixels // 257 if self.files.deep else pixels).astype(np.uint8)
+        return ((pixels + 128) // 257 if self.files.deep else pixels).astype(np.uint8)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from torch.nn.functional import one_hot
 from cmixup.data import RegressionData, Split
 from cmixup.errors import check_nonnegative
 from cmixup.methods.domains import DomainMethod
+from cmixup.mixing.linear import in_32_bits
 from cmixup.seeding import Streams
 from cmixup.training.batch import Batch, EpochBatches, domain_balanced
 from cmixup.training.losses import LOSSES
@@ -59,6 +60,7 @@ class GroupDRO(DomainMethod):
     def _weigh(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
         errors = self.errors(model(batch.x), batch.y)
         membership = one_hot(self.domain_index(batch.domain), self.domain_ids.shape[-1]).to(errors.dtype)
-        risk = (errors.unsqueeze(-2) @ membership).squeeze(-2) / membership.sum(dim=-2).clamp_min(1)
+        with in_32_bits(errors.device):
+            risk = (errors.unsqueeze(-2) @ membership).squeeze(-2) / membership.sum(dim=-2).clamp_min(1)
         log_q = (self.log_q + self.eta * risk.detach()).log_softmax(dim=-1)
         return (log_q.exp() * risk).sum(dim=-1), log_q

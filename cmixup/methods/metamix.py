@@ -39,9 +39,11 @@ class MetaMix(MAML):
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         super().fit(data, model, streams)
-        random = self.layer == "random"
-        hidden = model.layers[1:] if random and isinstance(model, Backbone) else ()
-        self.layers = hidden or (resolve_layer(model, "hidden" if random else self.layer),)
+        if self.layer == "random":
+            hidden = model.layers[1:] if isinstance(model, Backbone) else ()
+            self.layers = hidden or (resolve_layer(model, "hidden"),)
+        else:
+            self.layers = (resolve_layer(model, self.layer),)
         self.pairing.fit(data.train)
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:

@@ -73,7 +73,7 @@ def warp(lam: np.ndarray, d: np.ndarray, sizes: np.ndarray, tau_max: float, tau_
     starts = np.cumsum(sizes) - sizes
     mean = np.repeat(np.add.reduceat(d, starts) / sizes, sizes)
     relative = d / np.where(mean > 0, mean, 1.0)
-    log_tau = np.log(tau_max) - (relative - 1) / (2 * tau_std**2)
+    log_tau = np.log(tau_max) - (relative - 1) / (2 * tau_std * tau_std)
     tau = np.exp(np.clip(log_tau, np.log(SMALLEST_TAU), np.log(LARGEST_TAU)))
     quantile: np.ndarray = betaincinv(tau, tau, lam).astype(np.float32)
     return quantile

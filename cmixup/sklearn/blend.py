@@ -47,8 +47,8 @@ def fit_models(
     X are rows as they were given, `labels` (n, d_y) theirs in fitted units, NaN where one is missing; `rows` are those
     that each member is trained on, `options` further arguments of `fit`, by row, and `means` (d_y,) those of labels.
     """
-    tags = get_tags(blend).target_tags
-    joint = tags.multi_output and labels.shape[1] > 1 and not np.isnan(labels).any()
+    joint = get_tags(blend).target_tags.multi_output and labels.shape[1] > 1 and not np.isnan(labels).any()
+    flat = _takes_flat_labels(blend)
     fitted: dict[bytes, list[Any]] = {}
     for key, index in {index.tobytes(): index for index in rows}.items():
         fitted[key] = []
@@ -56,7 +56,7 @@ def fit_models(
             known = index if joint else index[~np.isnan(y[index])]
             row_options = {name: _safe_indexing(values, known) for name, values in options.items()}
             if len(known):
-                target = y[known] if tags.single_output else y[known].reshape(len(known), -1)
+                target = y[known] if flat else y[known].reshape(len(known), -1)
                 fitted[key].append(clone(blend).fit(_safe_indexing(X, known), target, **row_options))
             else:  # it tells nothing of the output, and gives its mean
                 fitted[key].append(DummyRegressor().fit(np.zeros((1, 1)), [mean]))
@@ -69,6 +69,15 @@ def predict_models(models: Sequence[Sequence[Any]], X: Any) -> Floats:
     for key, member_models in {id(member_models): member_models for member_models in models}.items():
         predictions[key] = np.column_stack([np.asarray(model.predict(X), dtype=np.float64) for model in member_models])
     return np.stack([predictions[id(member_models)] for member_models in models])
+
+
+def _takes_flat_labels(blend: Any) -> bool:
+    """Return whether a regressor takes labels (n,): a search, an RFE and a pipeline as what they pass them on to."""
+    inner = blend.estimator if isinstance(blend, BaseSearchCV | RFE) else None
+    inner = blend.steps[-1][1] if isinstance(blend, Pipeline) else inner
+    if hasattr(inner, "__sklearn_tags__"):
+        return _takes_flat_labels(inner)
+    return bool(get_tags(blend).target_tags.single_output)
 
 
 def _weight_name(blend: Any) -> str | None:

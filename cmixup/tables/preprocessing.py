@@ -53,7 +53,9 @@ class TablePreprocessing(Preprocessing):
         present = [c for c in self.columns if not isinstance(c, Constant) or c.name in map(str, frame)]
         frame, start = checked_columns(frame, [column.name for column in present], source), 0
         warn_of_new([c.name for c in present if not isinstance(c, Category) and c.has_new(frame[c.name])], source)
-        for column in (column for column in present if not isinstance(column, Constant)):
+        for column in present:
+            if isinstance(column, Constant):
+                continue
             out = x[:, start : start + len(column.features)]
             column.encode(frame[column.name], out, source)
             if self.scaling == "minmax":

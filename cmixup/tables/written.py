@@ -197,6 +197,13 @@ def signs_of(form: str) -> tuple[str, str, str]:
     return match[1], match[2], match[3] or ""
 
 
+def with_signs(words: Sequence[str], form: str, thousands: str, decimal: str) -> str:
+    """Return a number's form with the first signs by which all words are of its unit, or none; itself without any."""
+    unit = signs_of(form)[2]
+    forms = (f"1{sign}234{point}5 {unit}".rstrip() for sign, point in _sign_pairs(thousands, decimal))
+    return next((other for other in forms if _fits(words, other)), form)
+
+
 def kind_of(form: str) -> str:
     """Return the kind of a form: number, time, duration or date; nothing without a form."""
     return {"": "", "1": "number", "t": "time", "d": "duration"}.get(form[:1], "date")

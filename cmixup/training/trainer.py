@@ -104,8 +104,9 @@ class Stack:
                 state.note_epoch(epoch, scores["val"], better, {"train_loss": losses.mean(dim=0), **curves})
                 training.end_epoch(epoch, scores["val"])
                 state.end_impatient(settings.patience or math.inf, training.method.selects_from)
-                for place in (place for place in state.stopped if place not in state.facts):
+                if ended := [place for place in state.stopped if place not in state.facts]:
                     unstack_modules(training.method, training.methods)
+                for place in ended:
                     facts = runs[place].method.diagnostics().items()  # plain numbers can be saved
                     state.facts[place] = {name: v if isinstance(v, str) else float(v) for name, v in facts}
                 state.seconds = time.perf_counter() - self._started

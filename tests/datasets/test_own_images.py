@@ -54,6 +54,8 @@ def test_sixteen_bits_stay_where_they_are_asked_for(tmp_path: Path) -> None:
         path = saved(tmp_path / f"a.{ending}", Image.fromarray(values))
         np.testing.assert_array_equal(read_image(path, 8, deep=True), np.stack([values] * 3))
         np.testing.assert_array_equal(read_image(path, 8), np.stack([np.rint(values / 257)] * 3))
+    rows = ImageRows(ImageFiles([path], 8, deep=True), torch.zeros(1, dtype=torch.int64), *IMAGENET)
+    np.testing.assert_array_equal(rows.pictures(torch.tensor([0]))[0, :, :, 0], np.rint(values / 257))
     eight = saved(tmp_path / "b.png", Image.fromarray(DIGITS[0]))
     np.testing.assert_array_equal(read_image(eight, 8, deep=True)[0], DIGITS[0].astype(int) * 257)
 

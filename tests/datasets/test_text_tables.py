@@ -182,6 +182,7 @@ def test_binary_tables_are_read_by_the_same_options(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(pd, "read_parquet", lambda _: pd.DataFrame({"x": ["1.234", None, "12.345"]}))
     line = "'1.234' is taken for 1.234; dataset.thousands=point takes it for 1234"
     assert read_table(tmp_path / "t.parquet", Format()).attrs["doubts"] == {"x": line}
+    assert read_table(tmp_path / "t.parquet", Format(), ["x"]).attrs["doubts"] == {}
     monkeypatch.setattr(pd, "read_parquet", lambda _: frame.set_index("day", drop=False))
     with pytest.raises(InputError, match="column 'day' is there twice"):
         read_table(tmp_path / "t.parquet", Format())

@@ -273,6 +273,14 @@ def test_an_outer_step_uses_a_full_minibatch_of_each_domain() -> None:
 # ---- GroupDRO
 
 
+def test_risks_are_of_32_bits_beside_steps_in_bfloat16() -> None:
+    run, f = fitted(make_run(GroupDRO(), 0, with_domains(np.arange(48) % 3))), torch.arange(48.0)[:, None].bfloat16()
+    batch = Batch(f, f + run.data.train.y, run.data.train.domain)
+    expected = run.method.loss(nn.Identity(), batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(run.method.loss(nn.Identity(), batch), expected)
+
+
 @pytest.mark.parametrize("index", [torch.arange(48), torch.tensor([0, 3, 6, 1, 4])], ids=["all", "one absent"])
 def test_weights_and_loss_of_a_step(index: Tensor) -> None:
     method, data = GroupDRO(0.7), with_domains(np.arange(48) % 3 * 4 + 1)  # 1, 5, 9

@@ -156,7 +156,14 @@ def test_several_outputs_come_from_one_model_or_one_each() -> None:
     assert together.predict(X).shape == alone.predict(X).shape == gaps.predict(X).shape == (60, 2)
 
 
-@pytest.mark.parametrize("blend", [MultiOutputRegressor(Ridge()), RegressorChain(Ridge()), MultiTaskLasso()])
+@pytest.mark.parametrize(
+    "blend",
+    [
+        MultiOutputRegressor(Ridge()), RegressorChain(Ridge()), MultiTaskLasso(), RFE(MultiTaskLasso()),
+        make_pipeline(StandardScaler(), MultiOutputRegressor(Ridge())),
+        GridSearchCV(MultiOutputRegressor(Ridge()), {"estimator__alpha": [1.0]}),
+    ],
+)  # fmt: skip
 def test_models_of_several_outputs_take_one_with_gaps_too(blend: Any) -> None:
     gaps = np.column_stack([Y, np.where(X[:, 0] > 1, np.nan, Y)])
     for y in (Y, gaps[:, :1], gaps):

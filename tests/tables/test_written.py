@@ -201,8 +201,12 @@ def test_signs_that_are_given_for_new_rows_hold_whatever_signs_training_had(thou
     path = write(tmp_path, {"Gro\u0308\u00dfe": ["1.234", "2.345"], "w": ["1.500 kg", "2,5 kg"]}, ";")
     new = read_table(Path(path), Format(thousands="point"), table.text)
     assert table.apply(new).tolist() == [[1234, 1500], [2345, 2.5]]
+    path = write(tmp_path, {"Gro\u0308\u00dfe": ["1.234", "2.345"], "w": ["1.500 kg", "2"]}, ";")
+    assert table.apply(read_table(Path(path), Format(thousands="point"), table.text))[:, 1].tolist() == [1500, 2]
     path = write(tmp_path, {"Gro\u0308\u00dfe": ["1,234", "2,345"], "w": ["1 kg", "2 kg"]}, ";")
     assert table.apply(read_table(Path(path), Format(), table.text))[:, 0].tolist() == [1234, 2345]
+    new = read_table(Path(path), Format(thousands="none"), table.text)
+    np.testing.assert_allclose(table.apply(new)[:, 0], [1.234, 2.345])
 
 
 def test_a_level_of_one_row_does_not_say_how_its_numbers_are_written(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFra
     packed = packing(path)
     try:
         frame = read_binary(path, form.encoding, form.skip)
-        frame = _read_text(path, form, text) if frame is None else _with_signs(frame, form, path)
+        frame = _read_text(path, form, text) if frame is None else _with_signs(frame, form, path, text)
     except UnicodeDecodeError as error:
         raise InputError(_bad_byte(path, form, error)) from None
     except UnicodeError as error:  # such as UTF-16 without its mark
@@ -141,12 +141,13 @@ def columns_named(
     return chosen
 
 
-def _with_signs(frame: pd.DataFrame, form: Format, path: Path) -> pd.DataFrame:
+def _with_signs(frame: pd.DataFrame, form: Format, path: Path, text: Sequence[str]) -> pd.DataFrame:
     """Return a frame of a binary file with checked names, and the signs that texts in it are read by."""
     frame = frame.set_axis(_check_names([str(name) for name in frame], path), axis=1)
     frame.attrs = {"decimal": form.point.replace("auto", "."), "thousands": form.thousands}
     if form.thousands == "auto":
-        texts = [name for name in frame if pd.api.types.infer_dtype(frame[name]) == "string"]
+        as_text = {column_named(name, list(frame)) for name in text}
+        texts = [c for c in frame if c not in as_text and pd.api.types.infer_dtype(frame[c]) == "string"]
         frame.attrs["doubts"] = _doubts(frame[texts], frame.attrs["decimal"])
     return frame
 

@@ -17,61 +17,39 @@ NOT_PUBLISHED = ("adhoc", "debug", "tune")  # names of runs that belong to no ta
 
 @dataclass(frozen=True)
 class Experiment:
-    """One file of configs/experiment: the cells of a table or figure and how to show them.
+    """One file of configs/experiment: the cells of a table or figure and how to show them."""
 
-    Attributes:
-        name: its file, and the column `experiment` of its records.
-        title: of the table or figure.
-        datasets, methods: its cells.
-        budget_minutes: a cell that would take longer here is not trained, and its command is printed.
-        seeds: how many seeds are trained if the command line does not say.
-        methods_of: other methods for some of the datasets.
-        paper_trains: for some of the datasets, which of our methods the paper trains there under another's name; it has
-            that one's numbers, and the method of that name is an extra row.
-        overrides: options of scripts.train that all its runs share.
-        runs_from: for methods that another experiment trains already, its name, or its name by dataset.
-        choose_layer: methods trained at both layers; the layer with the better validation score is reported.
-        paper_methods: for names of the paper's rows that are no method's title, which of our methods they mean; where
-            there are several ("ERM/MAML"), the one that is trained on the dataset.
-        paper_table, setting: rows of results/paper/results.csv to compare with; spaces separate several.
-        metrics: columns of the table.
-        metrics_of: other columns for some of the datasets.
-        compare: the method whose paired differences to the others are printed.
-        fallback: the dataset that is trained if none of `datasets` can be fetched.
-        cpu_preset: the preset on a machine without a GPU, if the command line does not name one.
-        about_preset: what the title of a table says about a preset.
-        notes: sentences below the table.
-        figure: of curves over epochs, by its name; empty for all others.
-        points: of an ablation, what is changed of the preset: entries with a `label` and `options` (`preset` may be
-            among them), or with a `grid` of options with lists of values, whose combinations are points; of some
-            `datasets` and `methods`, or of all. A method without points stands beside them as its preset.
-        seeds_of: of some of the datasets, how many seeds are trained at most: the first of those asked for.
-    """
-
-    name: str
-    title: str
+    name: str  # its file, and the column `experiment` of its records
+    title: str  # of the table or figure
     datasets: list
     methods: list
-    budget_minutes: float
-    seeds: int = 10
-    methods_of: dict = field(default_factory=dict)
+    budget_minutes: float  # a cell that would take longer here is not trained, and its command is printed
+    seeds: int = 10  # how many are trained if the command line does not say
+    methods_of: dict = field(default_factory=dict)  # other methods for some of the datasets
+    # for some of the datasets, which of our methods the paper trains there under another's name; it has that one's
+    # numbers, and the method of that name is an extra row
     paper_trains: dict = field(default_factory=dict)
-    overrides: list = field(default_factory=list)
-    runs_from: dict = field(default_factory=dict)
-    choose_layer: list = field(default_factory=list)
+    overrides: list = field(default_factory=list)  # options of scripts.train that all its runs share
+    runs_from: dict = field(default_factory=dict)  # methods that another trains already: its name, or by dataset
+    choose_layer: list = field(default_factory=list)  # trained at both layers; the better by val score is reported
+    # for names of the paper's rows that are no method's title, which of our methods they mean; where there are several
+    # ("ERM/MAML"), the one that is trained on the dataset
     paper_methods: dict = field(default_factory=dict)
-    paper_table: str = ""
+    paper_table: str = ""  # with `setting`, rows of results/paper/results.csv to compare with; spaces separate several
     setting: str = ""
-    metrics: list = field(default_factory=list)
-    metrics_of: dict = field(default_factory=dict)
-    compare: str = ""
-    fallback: str = ""
-    cpu_preset: str = ""
-    about_preset: dict = field(default_factory=dict)
-    notes: list = field(default_factory=list)
-    figure: str = ""
+    metrics: list = field(default_factory=list)  # columns of the table
+    metrics_of: dict = field(default_factory=dict)  # other columns for some of the datasets
+    compare: str = ""  # the method whose paired differences to the others are printed
+    fallback: str = ""  # the dataset that is trained if none of `datasets` can be fetched
+    cpu_preset: str = ""  # the preset on a machine without a GPU, if the command line does not name one
+    about_preset: dict = field(default_factory=dict)  # what the title of a table says about a preset
+    notes: list = field(default_factory=list)  # sentences below the table
+    figure: str = ""  # of curves over epochs, by its name; empty for all others
+    # of an ablation, what is changed of the preset: entries with a `label` and `options` (`preset` may be among them),
+    # or with a `grid` of options with lists of values, whose combinations are points; of some `datasets` and `methods`,
+    # or of all. A method without points stands beside them as its preset
     points: list = field(default_factory=list)
-    seeds_of: dict = field(default_factory=dict)
+    seeds_of: dict = field(default_factory=dict)  # at most so many seeds for some datasets: the first asked for
 
 
 def load_experiment(name: str) -> Experiment:

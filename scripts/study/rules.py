@@ -78,54 +78,37 @@ class StudyCell:
 
 @dataclass(frozen=True)
 class Rules:
-    """What a file of configs/study says, checked.
+    """What a file of configs/study says, checked."""
 
-    Attributes:
-        name: of the file.
-        search: who is tuned on each split. "all": every method, with rates and decays that all share, and ERM's first
-            trials among its own. "erm": ERM alone; a method has its rate and decay, and the first value of each
-            argument in its space. "chosen": the same, but rates and decays are given.
-        tables, conditions: in the order of the files.
-        methods: of each name, `method`, `fixed` and `space`; `file`, of one that is none of configs/method
-            (`scripts.study.entry`).
-        max_rows: of a table.
-        equal: percent of ERM's error (or nats) within which an effect makes no difference.
-        lite: how many of the tables, those with the fewest rows, an entry is tried on first.
-        epochs, patience: of training.
-        splits, first_split: how many splits, and the number of the first.
-        n_trials, shared: trials of each split, and how many of them are ERM's.
-        rates: the lowest and the highest, drawn log-uniformly between.
-        decays: one is drawn.
-        weights: sets of initial weights that the winner is trained with.
-        ensemble: the `methods` that have more `weights` in some `settings`.
-        draws: what the draws of rates, decays and points depend on beside the split: "split", nothing, so that they are
-            the same on all tables, or "table".
-        loss: `train.loss` of every run; the metric that it selects by picks among trials.
-        network: words of the configuration that choose a network other than `fcn3` and its options, by key.
-        chosen: words of the rate and the decay by table, setting and split.
-    """
-
-    name: str
+    name: str  # of the file
+    # who is tuned on each split. "all": every method, with rates and decays that all share, and ERM's first trials
+    # among its own. "erm": ERM alone; a method has its rate and decay, and the first value of each argument in its
+    # space. "chosen": the same, but rates and decays are given
     search: str
-    tables: tuple[StudyTable, ...]
+    tables: tuple[StudyTable, ...]  # in the order of the file, as `conditions`
     conditions: tuple[Condition, ...]
+    # of each name, `method`, `fixed` and `space`; `file`, of one that is none of configs/method (`scripts.study.entry`)
     methods: Mapping[str, Mapping[str, Any]]
-    max_rows: int
-    equal: float
-    lite: int
-    epochs: int
-    patience: int
-    splits: int
-    n_trials: int
-    shared: int
-    rates: tuple[float, float]
-    decays: tuple[float, ...]
-    weights: int
-    ensemble: Mapping[str, Any]
-    first_split: int = 0
+    max_rows: int  # of a table
+    equal: float  # percent of ERM's error (or nats) within which an effect makes no difference
+    lite: int  # how many of the tables, those with the fewest rows, an entry is tried on first
+    epochs: int  # of training
+    patience: int  # in epochs
+    splits: int  # how many
+    n_trials: int  # of each split
+    shared: int  # how many of the trials are ERM's
+    rates: tuple[float, float]  # the lowest and the highest, drawn log-uniformly between
+    decays: tuple[float, ...]  # one is drawn
+    weights: int  # sets of initial weights that the winner is trained with
+    ensemble: Mapping[str, Any]  # the `methods` that have more `weights` in some `settings`
+    first_split: int = 0  # the number of the first
+    # what the draws of rates, decays and points depend on beside the split: "split", nothing, so that they are the same
+    # on all tables, or "table"
     draws: str = "split"
-    loss: str = SQUARED.name
+    loss: str = SQUARED.name  # `train.loss` of every run; the metric that it selects by picks among trials
+    # words of the configuration that choose a network other than `fcn3` and its options, by key
     network: Mapping[str, Any] = field(default_factory=dict)
+    # words of the rate and the decay by table, setting and split
     chosen: Mapping[tuple[str, str, int], list[str]] = field(default_factory=dict)
 
     @property

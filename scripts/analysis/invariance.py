@@ -48,19 +48,11 @@ MIN_RELATIVE_SPREAD = 1e-8
 
 
 class Invariance(NamedTuple):
-    """The mean divergence over the pairs of cells that have enough points.
+    """The mean divergence over the pairs of cells that have enough points."""
 
-    Attributes:
-        value: the divergence in nats; this estimate may be slightly negative where domains agree, and is NaN if no
-            pair is valid.
-        pairs: number of ordered pairs (bin, e, e') that `value` is the mean of; the pairs of a domain with itself
-            count, and are 0.
-        valid_fraction: `pairs` divided by the number of all pairs, C E^2.
-    """
-
-    value: float
-    pairs: int
-    valid_fraction: float
+    value: float  # in nats; an estimate may be slightly negative where domains agree, and is NaN if no pair is valid
+    pairs: int  # ordered ones (bin, e, e') of which it is the mean; those of a domain with itself count, and are 0
+    valid_fraction: float  # `pairs` divided by the number of all pairs, C E^2
 
 
 def learned_invariance(features: Tensor, y: Tensor, domain: Tensor, *, max_domains: int | None = None) -> Invariance:

@@ -76,24 +76,19 @@ def draw_cells(cells: Sequence[Cell], n: int, seed: int) -> list[Cell]:
 
 
 class Paired:
-    """The published score of each seed and the one found again: the test score by which the cell selects.
-
-    Attributes:
-        published: the published mean.
-        difference: the mean of the differences again - published, seed by seed; NaN where a score is not finite.
-        decided: whether there are enough seeds to judge by.
-        p: of the two-sided t test that the mean difference is 0; 0 where a score is not finite.
-        close: whether the mean is near the published one, by its size or by the spread of the differences.
-    """
+    """The published score of each seed and the one found again: the test score by which the cell selects."""
 
     def __init__(self, pairs: Sequence[tuple[float, float]]):
         self.pairs, n = pairs, len(pairs)
+        # The mean of the differences again - published, seed by seed; NaN where a score is not finite.
         summary = summarise_values([again - published for published, again in pairs])
-        self.published = fmean(published for published, _ in pairs)
         self.difference = Difference(summary.mean, ((summary.std**2 / n, n - 1),) if n > 1 else ())
-        self.decided, error = n >= FEWEST, self.difference.error
+        self.published = fmean(published for published, _ in pairs)
+        self.decided, error = n >= FEWEST, self.difference.error  # whether there are enough seeds to judge by
         rounding = abs(summary.mean) <= ROUNDING * abs(self.published)
+        # Of the two-sided t test that the mean difference is 0; 0 where a score is not finite.
         self.p = 1.0 if rounding else self.difference.chance if error > 0 else 0.0
+        # Whether the mean is near the published one, by its size or by the spread of the differences.
         self.close = abs(summary.mean) <= max(CLOSE * abs(self.published), ERRORS * error)
 
     def __str__(self) -> str:

@@ -64,17 +64,13 @@ def scores_again(scores: Scores, kept: Parts, std: Sequence[float] = ()) -> dict
 
 
 class Verified(NamedTuple):
-    """How many published runs and scores were computed again, and how many scores are exact to the last bit.
-
-    `wrong` has a line for each score that is neither exact nor near. `without` has, by experiment and dataset, how many
-    runs lack the predictions that their seeds should have.
-    """
+    """Published runs and scores that were computed again: how many, and what is wrong with them."""
 
     runs: int
     scores: int
-    exact: int
-    wrong: list[str]
-    without: Counter[str]
+    exact: int  # scores that are equal to the last bit
+    wrong: list[str]  # a line for each score that is neither exact nor near
+    without: Counter[str]  # by experiment and dataset, how many runs lack predictions that their seeds should have
 
 
 def verify_scores(results: Path) -> Verified:

@@ -18,7 +18,7 @@ from scipy.stats.mstats import trimmed_mean_ci
 from scripts.records.experiment import RESULTS
 from scripts.report.result_table import markdown_table
 from scripts.stats.effects import BASE, SCORES, Effect, errors_of, method_effect
-from scripts.stats.intervals import LEVEL, Estimate, clustered_interval, interval_text
+from scripts.stats.intervals import LEVEL, Interval, clustered_interval, interval_text
 from scripts.study.cells import read_store, run_keys
 from scripts.study.ensembles import ENSEMBLE, METHOD, read_ensembles
 from scripts.study.rules import PROTOCOL2, Condition, Rules, load_rules
@@ -131,7 +131,7 @@ TRIMMED = 0.1  # of the tables on each side
 HEAD = ("summary of the changes over datasets, %", "C-Mixup", "ERM x 5")
 
 
-def mean_summaries(setting: Setting, method: str) -> dict[str, Estimate]:
+def mean_summaries(setting: Setting, method: str) -> dict[str, Interval]:
     """Return the mean effect of a method by each summary, with its 95 % interval, by the summary's name."""
     errors = errors_of(setting.runs, SCORES[setting.rules.unit], setting.rules.weights)
     effect = method_effect(errors, method)
@@ -142,12 +142,12 @@ def mean_summaries(setting: Setting, method: str) -> dict[str, Estimate]:
     log_ratio, middle = clustered_interval(logs, range(len(logs))), quantile_test(means).confidence_interval()
     assert log_ratio
     assert effect.mean
-    ends = trimmed_mean_ci(means, (TRIMMED, TRIMMED), alpha=1 - LEVEL)
+    low, high = map(float, trimmed_mean_ci(means, (TRIMMED, TRIMMED), alpha=1 - LEVEL))
     return {
         "mean": effect.mean,
         "mean of log ratios": log_ratio,
-        "median": Estimate(float(np.median(means)), float(middle.low), float(middle.high)),
-        f"mean without {TRIMMED:.0%} on each side": Estimate(float(np.mean(ends)), *map(float, ends)),
+        "median": Interval(float(np.median(means)), float(middle.low), float(middle.high), len(means)),
+        f"mean without {TRIMMED:.0%} on each side": Interval(float(np.mean([low, high])), low, high, len(means)),
     }
 
 

@@ -26,12 +26,13 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A mean with the ends of its 95 % interval."""
+class Interval:
+    """A mean, often of paired differences, with the ends of its two-sided 95 % interval over n seeds or clusters."""
 
     mean: float
     low: float
     high: float
+    n: int
 
     @property
     def side(self) -> str:
@@ -43,15 +44,8 @@ class Estimate:
         """How far its ends lie from the mean, as Matplotlib takes an error bar."""
         return [[self.mean - self.low], [self.high - self.mean]]
 
-
-@dataclass(frozen=True)
-class Interval(Estimate):
-    """A mean, often of paired differences, with the ends of its two-sided t interval over n seeds or clusters."""
-
-    n: int
-
     def power(self, effect: float) -> float:
-        """Return the chance that an interval as wide as this one excludes 0 on the side of a true `effect`."""
+        """Return the chance that a t interval as wide as this one excludes 0 on the side of a true `effect`."""
         critical = stdtrit(self.n - 1, (1 + LEVEL) / 2)
         return float(stdtr(self.n - 1, 2 * critical * abs(effect) / (self.high - self.low) - critical))
 
@@ -74,7 +68,7 @@ def paired_or_none(first: Mapping[int, float], second: Mapping[int, float]) -> I
     return clustered_interval([first[s] - second[s] for s in seeds], seeds)
 
 
-def interval_text(interval: Estimate | None, decimals: int = 3, *, bold: bool = False) -> str:
+def interval_text(interval: Interval | None, decimals: int = 3, *, bold: bool = False) -> str:
     """Return a mean with its interval, a dash without one; `bold` marks an interval that excludes 0."""
     if interval is None:
         return "—"

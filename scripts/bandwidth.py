@@ -5,8 +5,6 @@ It looks at a dataset's training labels or at yours. `check=1` measures all data
 Example: python -m scripts.bandwidth table=my.csv target=price bandwidth=0.1,1
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

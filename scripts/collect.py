@@ -7,8 +7,6 @@ separate groups. Each value's paired difference from ERM is shown where ERM was 
 python -m scripts.collect outputs/runs/adhoc over=method.bandwidth
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -6,8 +6,6 @@ of the first swept option. It needs `pip install '.[dashboard]'` and `wandb logi
 Example: python -m scripts.dashboard entity=my-team project=cmixup over=method.bandwidth,train.lr
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

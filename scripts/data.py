@@ -3,8 +3,6 @@
 Example: python -m scripts.data fetch datasets=airfoil,no2
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from typing import Any

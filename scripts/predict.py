@@ -6,8 +6,6 @@ the new data have the targets, too, the error is printed.
 Example: python -m scripts.predict run=outputs/runs/.../seed=0 table=new.csv id=house out=predictions.csv
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import warnings

@@ -6,8 +6,6 @@ copies what the study trained there, `store=outputs/entries/mine-1a2b3c4d` an en
 Example: `python -m scripts.publish out=outputs`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

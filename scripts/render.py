@@ -7,8 +7,6 @@ python -m scripts.render
 python -m scripts.render check=1
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from cmixup.errors import InputError

@@ -6,8 +6,6 @@
 Example: python -m scripts.reproduce table1 seeds=10 datasets=airfoil,no2 methods=erm,cmixup preset=paper
 """
 
-from __future__ import annotations
-
 import math
 import shlex
 import sys

@@ -5,8 +5,6 @@ sweep that fails is named at the end, and the others go on. What Optuna and othe
 that selects checkpoints, the mean over seeds.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

@@ -9,8 +9,6 @@ dataset or method of `--config-dir`, and for changed options of a dataset. Then 
 Example: python -m scripts.tune dataset=airfoil,no2 method=erm,cmixup
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -7,8 +7,6 @@
 decided. Example: `python -m scripts.verify cells count=12 seed=5`.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Sequence

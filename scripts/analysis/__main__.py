@@ -9,8 +9,6 @@
 Example: python -m scripts.analysis invariance preset=paper datasets=crime
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from scripts.analysis import invariance, pictures, spurious, task_errors, theory

@@ -1,7 +1,5 @@
 """Partners, mixed rows and estimators of the simulations of C-Mixup's theorems; all randomness comes in as arrays."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import numpy as np

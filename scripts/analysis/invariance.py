@@ -6,8 +6,6 @@ label. From that results/figures/invariance_<preset>.png is drawn. Rows of other
 Example: python -m scripts.analysis invariance preset=paper datasets=crime,skillcraft
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import math

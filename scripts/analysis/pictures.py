@@ -6,8 +6,6 @@ objects (pascal1d_rendered), as in the paper, and of RCF-MNIST.
 Example: python -m scripts.analysis pictures results=/tmp/pictures
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

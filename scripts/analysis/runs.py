@@ -1,7 +1,5 @@
 """Finished runs, read back: their reports and datasets, and the files that an analysis of them leaves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

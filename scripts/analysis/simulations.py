@@ -4,8 +4,6 @@ The paper proves the theorems and simulates nothing: models are the theorems', a
 of a seed share data, lambda and the uniform numbers by which partners are chosen, so they are compared in pairs.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ which the table is rendered.
 Example: python -m scripts.analysis spurious preset=cpu
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ comes a table of paired differences with their intervals (results/tables/table2_
 Example: python -m scripts.analysis task_errors preset=cpu
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import groupby

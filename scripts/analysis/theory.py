@@ -7,8 +7,6 @@ results/theory.md has too, and the figures come from that file (`scripts.report.
 Example: python -m scripts.analysis theory seeds=2 results=/tmp/theory
 """
 
-from __future__ import annotations
-
 import math
 import sys
 import time

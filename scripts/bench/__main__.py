@@ -9,8 +9,6 @@
 Example: python -m scripts.bench train
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

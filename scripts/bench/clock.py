@@ -1,7 +1,5 @@
 """The clock of all benchmarks, and the files of its measurements."""
 
-from __future__ import annotations
-
 import json
 import platform
 import time

@@ -3,8 +3,6 @@
 Example: python -m scripts.bench estimators tables=reserved models=tabular,lightgbm
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.metadata
 import importlib.util

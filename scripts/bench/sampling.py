@@ -6,8 +6,6 @@ without it.
 Example: python -m scripts.bench sampling
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sys

@@ -5,8 +5,6 @@ configs/study/fresh.csv were chosen from descriptions alone, before any model ha
 packages with these hashes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import importlib.util

@@ -6,8 +6,6 @@ for each example, and a conversion of every batch.
 Example: python -m scripts.bench train
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from time import process_time_ns

@@ -1,7 +1,5 @@
 """The arguments of a command line, `key=value` as in Hydra, seeds among them, and the text of --help."""
 
-from __future__ import annotations
-
 import difflib
 import os
 import re

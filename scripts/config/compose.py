@@ -1,7 +1,5 @@
 """From words of a command line to a composed configuration, and back."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

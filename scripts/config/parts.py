@@ -1,7 +1,5 @@
 """From configuration to checked objects: every key and type is checked against the signature it is meant for."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import inspect

@@ -4,8 +4,6 @@ Names of files, folders and columns are quoted before Hydra sees them. What its 
 lists in brackets, the values of a sweep between commas (`-m`), quoted text, and `${oc.env:...}`.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os

@@ -5,8 +5,6 @@ so a job that fails leaves a file in the sweep's folder. Hydra calls `ReportFail
 jobs have ended, and it reads these files.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import math

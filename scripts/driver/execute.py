@@ -1,7 +1,5 @@
 """Train the runs that composed configurations ask for, one folder a seed."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -1,7 +1,5 @@
 """The runs that a composed configuration would train, checked before any work is done."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 They keep processes in other containers and, through NFS, on other machines apart as well.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import sys

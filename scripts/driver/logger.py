@@ -4,8 +4,6 @@
 starts to report on itself when it is imported, before any run says offline, so the variables that quiet it come first.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Mapping

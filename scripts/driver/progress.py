@@ -1,7 +1,5 @@
 """Progress of a command: a bar on a terminal, else occasional lines, with the time left."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

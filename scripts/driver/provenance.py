@@ -1,7 +1,5 @@
 """Which code made a run, where, and on what: its commit, whether it was edited, packages, and the device."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import platform

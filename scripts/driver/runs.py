@@ -8,8 +8,6 @@ other bytes is refused when it is read. A stack's runs are marked as done togeth
 dies.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

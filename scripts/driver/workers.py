@@ -1,7 +1,5 @@
 """Processes that work for this one: one that dies costs what it worked on alone, and all end with their parent."""
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

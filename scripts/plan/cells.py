@@ -1,7 +1,5 @@
 """The cells of an experiment that can be trained here and what they cost, and why the others cannot."""
 
-from __future__ import annotations
-
 import functools
 import statistics
 from collections.abc import Sequence

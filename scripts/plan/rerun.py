@@ -4,8 +4,6 @@ A cell is the seeds of an experiment, dataset, method, preset and options that t
 promised at the commit, versions, processor and stack of its record and nowhere else: its seeds are compared together.
 """
 
-from __future__ import annotations
-
 import random
 import tempfile
 from collections.abc import Callable, Mapping, Sequence

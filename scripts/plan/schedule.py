@@ -1,7 +1,5 @@
 """The one scheduler: items are trained by several processes, with one display."""
 
-from __future__ import annotations
-
 import multiprocessing
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """The cells of an experiment with their seeds and command lines, and where their runs are recorded."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass

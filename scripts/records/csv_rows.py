@@ -1,7 +1,5 @@
 """Rows of CSV files."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The keys of a file of configs/experiment, a table or figure, and the numbers that the paper prints for it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 The config of a dataset or method holds its `title`, spelt as the paper prints it.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable
 

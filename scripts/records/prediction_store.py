@@ -6,8 +6,6 @@ A part has the arrays of a run's own predictions.h5 (`scripts.stats.scored`). La
 stored once: the others are links. Predictions are rounded to steps (`in_steps`) before scores are computed of them.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping
 from pathlib import Path

@@ -7,8 +7,6 @@
 A run takes the place of the one of the same cell and seed, and all others stay.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path

@@ -4,8 +4,6 @@ A metric of `cmixup.metrics` with `everywhere` reaches published runs here (`tab
 it.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections import Counter

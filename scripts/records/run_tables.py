@@ -14,8 +14,6 @@ start of its SHA-256, which stays when other runs are published. Numbers are wri
 Everything that shows runs reads them as a frame of such rows, published ones and those of finished folders alike.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import lzma

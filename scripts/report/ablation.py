@@ -1,7 +1,5 @@
 """Ablations: a page has a row for each point that an experiment changes of its preset; those of one option: a sweep."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 `Evidence` returns a `Sample` of each, and `minus` the 95 % interval of a difference of two.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import math

@@ -1,7 +1,5 @@
 """Figures: a function returns the `Figure`, `write_figures` makes files; how each method looks; pictures of docs/."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import re

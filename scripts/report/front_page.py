@@ -1,7 +1,5 @@
 """README's tables, sentences on the regressor and first picture; how a model changes once networks stand beside it."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

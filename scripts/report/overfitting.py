@@ -1,7 +1,5 @@
 """Curves of runs over their epochs, in results/curves a table for each method, and the figure of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

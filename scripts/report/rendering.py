@@ -7,8 +7,6 @@ Every file of scripts/ that has one is found, so that a new figure is one file a
     def figures() -> dict[str, Figure]: ...
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable, Mapping

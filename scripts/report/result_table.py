@@ -3,8 +3,6 @@
 Ours is mean +- standard deviation over seeds (n - 1), the paper's is its own mean +- standard deviation over 3 seeds.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Beside the methods of the rules a setting has averages of networks, scored when 
 initial weights is there, too, which changes nothing.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass, replace
 from pathlib import Path

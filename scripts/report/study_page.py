@@ -1,7 +1,5 @@
 """The study on pages: its own, lines of others, its pictures, and the effects on each table as CSV."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Scores over the values of one option: which runs belong to which, and their means."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 What is drawn is computed apart from the drawing, so that it can be tested as numbers.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Tables of the paper, from records: each experiment and preset with published runs; files, pages, missing cells."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

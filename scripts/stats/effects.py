@@ -3,8 +3,6 @@
 Every table counts alike, and the differences on a table are paired by split.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Summaries over seeds, and intervals of differences between methods that share seeds or test rows."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Hashable, Mapping, Sequence
@@ -140,7 +138,7 @@ class Difference:
         """The two-sided p value of t against no difference."""
         return 2 * float(stdtr(self.freedom, -abs(self.mean) / self.error)) if self.error else float(self.mean == 0)
 
-    def minus(self, other: Difference) -> Difference:
+    def minus(self, other: "Difference") -> "Difference":
         """Return the difference of two independent differences."""
         return Difference(self.mean - other.mean, (*self.parts, *other.parts))
 

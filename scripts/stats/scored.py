@@ -3,8 +3,6 @@
 The study's errors are in standard deviations of the label over the whole table ("label std").
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ Examples: `python -m scripts.study method=mine.py tables=lite`,
 `python -m scripts.study train rules=no_search tables=penguin_mass`.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ A store is a folder in the form of results/, which training and publishing write
 with the winner's options, whose predictions are kept, and a run without predictions for each trial.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import time

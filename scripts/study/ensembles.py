@@ -3,8 +3,6 @@
 `results/study/ensembles.csv` has a row for each ensemble, table, setting and split; pages are rendered from it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ The file has a function `batch(x, y, rng)` that changes the rows of a batch, or 
 `cmixup.training.method.Method`; and, if there is something to tune, `space`: a list of values for each argument.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import inspect
 import itertools

@@ -4,8 +4,6 @@ A cell is a method on a table in a setting. Its trials belong to one tuning a sp
 trained again with other initial weights.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields

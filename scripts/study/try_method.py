@@ -3,8 +3,6 @@
 An entry is a store of its own below the out folder: the method's file, its cells and their predictions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The paper against its released code: the options and results of each, and the main results beside ours."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

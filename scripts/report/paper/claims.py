@@ -1,7 +1,5 @@
 """Claims that the paper makes in words, judged by the rules of results/claims.yaml, whose head has them."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import itertools

@@ -1,7 +1,5 @@
 """Further differences of results/findings.md, and our runs beside those of the authors' code."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any

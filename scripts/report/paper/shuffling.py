@@ -3,8 +3,6 @@
 The interaction is (C-Mixup minus ERM, reshuffled) minus (C-Mixup minus ERM, fixed order), paired by seed.
 """
 
-from __future__ import annotations
-
 import itertools
 
 from matplotlib.figure import Figure

@@ -1,7 +1,5 @@
 """Every specification that has C-Mixup and ERM with all else equal: does any reading of the paper give its gain?"""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A difference of the paper is established where Welch's 95 % interval over its own seeds excludes 0.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable
 from typing import Any

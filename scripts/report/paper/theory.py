@@ -3,8 +3,6 @@
 Figures show errors over N, p and C-Mixup's bandwidth, mean and 95 % interval over seeds.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@
 by that of ours minus the paper's.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

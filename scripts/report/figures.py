@@ -33,9 +33,6 @@ def legend_below(figure: Figure, handles: Mapping[str, Any] | None = None) -> No
                   fontsize=9)  # fmt: skip
 
 
-PARTNERS, ONESELF = "effective partners / N (1: mixup)", "probability of oneself (1: ERM)"
-
-
 def bandwidth_figure(
     datasets: Mapping[str, tuple[Sequence[BandwidthReport], Sequence[BandwidthReport], float]],
     unit: str = "standard deviation of the labels", marks: str = "published bandwidths",
@@ -56,7 +53,7 @@ def bandwidth_figure(
             if report.self_probability > IDLE:
                 right.annotate("no mixing", (place, report.self_probability), (9, 0), textcoords="offset points",
                                ha="left", va="center", fontsize=8)  # fmt: skip
-    for axis, label in ((left, PARTNERS), (right, ONESELF)):
+    for axis, label in ((left, "effective partners / N (1: mixup)"), (right, "probability of oneself (1: ERM)")):
         axis.set(xscale="log", xlabel=f"bandwidth / {unit}", ylabel=label)
         axis.grid(alpha=0.3)
     left.legend(frameon=False, title=f"marks: {marks}", fontsize=9, title_fontsize=9)

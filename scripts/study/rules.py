@@ -137,15 +137,16 @@ class Rules:
         self, tables: Sequence[str] = (), conditions: Sequence[str] = (), methods: Sequence[str] = ()
     ) -> list[StudyCell]:
         """Return the cells, all or those of the names given."""
-        all_names = [t.name for t in self.tables], [c.name for c in self.conditions], list(self.methods)
-        chosen = [selected or names for selected, names in zip((tables, conditions, methods), all_names, strict=True)]
-        for key, selected, names in zip(("tables", "conditions", "methods"), chosen, all_names, strict=True):
+        table_names, condition_names = [t.name for t in self.tables], [c.name for c in self.conditions]
+        known = {"tables": table_names, "conditions": condition_names, "methods": list(self.methods)}
+        for (key, names), selected in zip(known.items(), (tables, conditions, methods), strict=True):
             if wrong := [name for name in selected if name not in names]:
                 raise InputError(f"{key} must be among {', '.join(names)}, got {wrong[0]!r}")
-        every_cell = (StudyCell(t, c, method) for t in self.tables for c in self.conditions for method in c.methods)
         return [
-            cell for cell in every_cell if self.fits(cell.table, cell.condition)
-            and all(name in selected for name, selected in zip(cell.key, chosen, strict=True))
+            StudyCell(t, c, method)
+            for t in self.tables if t.name in (tables or table_names)
+            for c in self.conditions if c.name in (conditions or condition_names) and self.fits(t, c)
+            for method in c.methods if method in (methods or self.methods)
         ]  # fmt: skip
 
     def fits(self, table: StudyTable, condition: Condition) -> bool:

@@ -95,13 +95,10 @@ def check_repeats(cells: Sequence[StudyCell], rules: Rules) -> None:
 def degenerate_splits(runs: pd.DataFrame, method: str) -> tuple[int, int]:
     """Return on how many splits validation selected no mixing for a method, and of how many."""
     final_runs = runs[(runs["method"] == method) & runs["trial"].isna()]
-    words = final_runs.groupby(["table", "split"])["hyperparameters"].last()
-    return sum(map(is_erm, words)), len(words)
-
-
-def is_erm(words: str) -> bool:
-    """Return whether a run's words choose ERM, and no file of another method in its place."""
-    return [word for word in WORD.split(words) if "method" in word] == [f"method={BASE}"]
+    chosen = final_runs.groupby(["table", "split"])["hyperparameters"].last()
+    # A word for the file of a method would stand beside `method=erm`.
+    methods = [[word for word in WORD.split(words) if "method" in word] for words in chosen]
+    return methods.count([f"method={BASE}"]), len(methods)
 
 
 def method_summary(runs: pd.DataFrame, condition: str, method: str, rules: Rules) -> str:

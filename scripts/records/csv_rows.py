@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 
-def to_csv(records: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Return rows as CSV text; None and NaN become an empty field."""
+def to_csv(records: Iterable[Mapping[str, Any]] | Iterable[Sequence[Any]], columns: Sequence[str]) -> str:
+    """Return rows, by column or in their order, as CSV text; None and NaN become an empty field."""
     return pd.DataFrame(list(records), columns=list(columns), dtype=object).to_csv(index=False, lineterminator="\n")
 
 

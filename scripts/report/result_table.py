@@ -11,6 +11,7 @@ import pandas as pd
 
 from cmixup.metrics import metric_of
 from scripts.records import names
+from scripts.records.csv_rows import to_csv
 from scripts.records.run_tables import by_seed
 from scripts.stats.intervals import (
     FEW,
@@ -216,4 +217,4 @@ def to_table_csv(table: ResultTable) -> str:
                     *(gap.low if gap else None, gap.high if gap else None), block.compare if pair else None,
                     *((pair.mean, pair.low, pair.high, pair.n) if pair else (None,) * 4),
                 ))  # fmt: skip
-    return pd.DataFrame(rows, columns=list(CSV_COLUMNS), dtype=object).to_csv(index=False, lineterminator="\n")
+    return to_csv(rows, CSV_COLUMNS)

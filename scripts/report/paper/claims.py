@@ -12,10 +12,9 @@ import pandas as pd
 
 from scripts.config.compose import part_file, read_part
 from scripts.config.parts import check_part
-from scripts.plan.selection import recorded_under
 from scripts.records import names
 from scripts.records.csv_rows import to_csv
-from scripts.records.experiment import RESULTS, stands_for
+from scripts.records.experiment import RESULTS
 from scripts.records.rescored import table_runs
 from scripts.report.ablation import find_sweeps
 from scripts.report.evidence import (
@@ -28,7 +27,7 @@ from scripts.report.evidence import (
     sample_difference,
     sample_of,
 )
-from scripts.report.paper.verdicts import SELF
+from scripts.report.paper.verdicts import SELF, recorded_query
 from scripts.report.rendering import fills, writes
 from scripts.report.result_table import markdown_table
 from scripts.stats.best_of import drawn_gains, gain_over_best
@@ -131,20 +130,18 @@ def _sample(
         return sample_of(gap.to_dict(), f"seeds of {dataset}")
     if claim.tasks:
         return e.rows(f"task_errors/{claim.tasks}.csv", method, cluster="object")
-    plan, options = experiment_of(experiment), OPTIONS.get(experiment, {})
-    if dataset not in plan.datasets:
+    if dataset not in experiment_of(experiment).datasets:
         raise Unsupported(f"{experiment} has no {dataset}")
-    method = stands_for(plan, dataset, method)
     preset = PRESETS[0] if claim.divergence else _trained_preset(experiment, dataset, preset, e)
-    cell: Query = {"experiment": recorded_under(plan, method, dataset), "dataset": dataset, "preset": preset,
-                   "method": method, "options": options}  # fmt: skip
-    idle = e.find({**cell, "split": "train", "metric": "self_probability"})
+    cell = recorded_query(experiment, {"dataset": dataset, "preset": preset, "method": method})
+    query: Query = {**cell, "options": OPTIONS.get(experiment, {})}
+    idle = e.find({**query, "split": "train", "metric": "self_probability"})
     if idle and idle.mean > SELF:
-        raise Unsupported(f"{method} equals ERM on {dataset}: every row is its own partner")
+        raise Unsupported(f"{cell['method']} equals ERM on {dataset}: every row is its own partner")
     if claim.divergence:
-        where = {"preset": preset, "dataset": dataset, "method": method}
+        where = {key: cell[key] for key in ("preset", "dataset", "method")}
         return e.rows("invariance.csv", "value", split="train", domains="all", **where)
-    return e.sample({**cell, "split": split, "metric": metric})
+    return e.sample({**query, "split": split, "metric": metric})
 
 
 def _same_place(experiment: str, dataset: str, preset: str, e: Evidence) -> str:

@@ -12,7 +12,7 @@ from scripts.report.evidence import Query, Sample, published_evidence
 from scripts.report.figures import COLOURS, legend_below, new_subplots
 from scripts.report.rendering import draws, fills
 from scripts.report.result_table import markdown_table
-from scripts.stats.intervals import Interval, interval_text, paired_or_none, summarise_values
+from scripts.stats.intervals import Interval, interval_text, paired_or_none
 
 METHODS = ("erm", "mixup", "manifold_mixup", "cmixup")
 METRICS = {"skillcraft": ("rmse", "worst_rmse"), "crime": ("rmse", "worst_rmse"), "rcf_mnist": ("rmse",)}
@@ -76,7 +76,7 @@ def shuffling_picture() -> dict[str, Figure]:
     for axis, (dataset, metric) in zip(axes[0], panels, strict=True):
         for k, method in enumerate(METHODS):
             samples = [order_sample(dataset, order, method, metric) for order in ORDERS]
-            values = [summarise_values(list(sample.values.values())) for sample in samples if sample]
+            values = [sample.summary for sample in samples if sample]
             if len(values) < len(ORDERS):
                 continue
             x, error = [place + 0.03 * (k - 1.5) for place in range(2)], [1.96 * v.std / v.n**0.5 for v in values]

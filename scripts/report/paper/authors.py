@@ -65,7 +65,7 @@ def difference_parts() -> dict[str, dict[str, str]]:
     head = ("C-Mixup minus ERM or another method (below 0: better)", "the paper, n = 3", "the authors' code", "ours",
             "n", "outcome")  # fmt: skip
     power = f"{math.floor(100 * min(powers))} %"
-    table = markdown_table(head, body, left=1)
+    table = markdown_table(head, body)
     return {
         "results/README.md": {"three_columns": table, "power": power, "main_results": main_results(e)},
         "README.md": {"airfoil": airfoil_table(e)},
@@ -93,7 +93,7 @@ def airfoil_table(e: Evidence) -> str:
         ["C-Mixup", *(f"{sample.mean:.3f}" for sample in ours)],
         ["C-Mixup minus ERM", *map(interval_text, map(sample_difference, ours, erm))],
     ]
-    return markdown_table(["Airfoil, test RMSE in dB", *seeds], body, left=1)
+    return markdown_table(["Airfoil, test RMSE in dB", *seeds], body)
 
 
 MAIN = ("erm", "mixup", "cmixup")
@@ -123,4 +123,4 @@ def main_results(e: Evidence) -> str:
         body.append([f"{names.dataset_title(dataset)}{about}, `{preset}`", n, *cells, sides[dataset, preset, metric]])
     whose = (f"{names.method_title(m)}, {source}" for m in MAIN for source in ("paper", "ours"))
     head = ("mean test RMSE", "n", *whose, "our C-Mixup against ERM")
-    return markdown_table(head, body, left=1)
+    return markdown_table(head, body)

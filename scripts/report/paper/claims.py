@@ -313,7 +313,7 @@ def gains_part() -> dict[str, dict[str, str]]:
         body.append([where, f"{-claim.percent:+.1f}", f"{-gain:+.1f}", ours])
     head = ("C-Mixup minus the best prior method, % (below 0: better)", "the abstract, all datasets",
             "the paper, these datasets", "ours, these datasets")  # fmt: skip
-    parts = {"gains": markdown_table(head, body, left=1), "claim_counts": claim_counts(), "best_prior": leads}
+    parts = {"gains": markdown_table(head, body), "claim_counts": claim_counts(), "best_prior": leads}
     return {"results/README.md": parts}
 
 

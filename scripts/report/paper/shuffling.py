@@ -65,7 +65,7 @@ def shuffling_parts() -> dict[str, dict[str, str]]:
                     assert reshuffled
                     change = interval_text(paired_or_none(reshuffled.values, fixed.values), decimals)
                     alone.append(f"{change} on {title}")
-    return {"results/README.md": {"shuffling": markdown_table(HEAD, body, left=1), "erm": " and ".join(alone)}}
+    return {"results/README.md": {"shuffling": markdown_table(HEAD, body), "erm": " and ".join(alone)}}
 
 
 @draws

@@ -123,8 +123,7 @@ def answer_table(numbers: Numbers) -> str:
             grid = [place for place in numbers.places if place.theorem == theorem and place.setting != "bandwidth"]
             everywhere = list(filter(None, (numbers.differences(place, q) for place in grid)))
             n_below = sum(all(d.high < 0 for d in intervals) for intervals in everywhere)
-            places = f"{n_below} / {len(everywhere)}"
-            body.append([f"{theorem}: {q.title}", *compared, places])
+            body.append([f"{theorem}: {q.title}", *compared, f"{n_below} / {len(everywhere)}"])
     minus = ["minus mixup / MetaMix", *(f"minus {TITLES[m]}" for m in COMPARED[1:])]
     return markdown_table(["theorem", *minus, "minus ERM", "holds at"], body)
 

@@ -121,11 +121,9 @@ class Finding:
     @property
     def outcome(self) -> str:
         """How the first method compares, and how its gain does with the published one where that is decided."""
-        sizes = {
-            (BETTER, COMPATIBLE): "as published", (BETTER, LARGER): "larger than published",
-            (BETTER, SMALLER): "smaller than published",
-        }  # fmt: skip
-        return "; ".join(filter(None, (self.direction, sizes.get((self.direction, self.magnitude), ""))))
+        sizes = {COMPATIBLE: "as published", LARGER: "larger than published", SMALLER: "smaller than published"}
+        decided = self.direction == BETTER and self.magnitude in sizes
+        return f"{self.direction}; {sizes[self.magnitude]}" if decided else self.direction
 
 
 def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:

@@ -44,7 +44,7 @@ from scripts.driver.cli import print_once, user_errors
 from scripts.driver.job import Job, plan_job
 from scripts.driver.locks import holding_locks
 from scripts.driver.runs import RunFolder
-from scripts.plan.schedule import items_of, stacks_of, train_items
+from scripts.plan.schedule import items_of, train_items
 from scripts.records.experiment import RESULTS
 from scripts.records.run_tables import options_text
 
@@ -164,7 +164,7 @@ def tune_cells(
         if not trials[0].dataset.synthetic:
             trials[0].dataset.fetch()  # once, before several processes ask for the same file
     work = [trial for trials in planned.values() for trial in trials]
-    for problem in train_items(items_of(work, stacks_of(work)), "tuning", workers=jobs):
+    for problem in train_items(items_of(work), "tuning", workers=jobs):
         print(problem, file=sys.stderr)
     if not any(RunFolder(trial.run_folder(TUNE_SEED)).is_done() for trial in work):
         raise InputError("every trial diverged")

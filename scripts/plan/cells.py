@@ -13,7 +13,7 @@ from scripts.config.compose import TUNED_PRESETS, compose_train, option_names, t
 from scripts.config.parts import target_of
 from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import RunFolder
-from scripts.plan.schedule import items_of, stacks_of, train_items
+from scripts.plan.schedule import items_of, train_items
 from scripts.plan.selection import Choice, cell_commands, recorded_under, selected_methods
 from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment
@@ -123,7 +123,7 @@ def _missing_files(dataset: str, *, fetching: bool) -> str:
 def train_cells(experiment: Experiment, cells: Sequence[Job]) -> list[str]:
     """Train all pending cells; returns what went wrong. Those of grids alone share stacks."""
     separate = not experiment.points or any("label" in entry for entry in experiment.points)
-    return train_items(items_of(cells, () if separate else stacks_of(cells)), experiment.name)
+    return train_items(items_of(cells, separate=separate), experiment.name)
 
 
 def collect_runs(cells: Sequence[Job]) -> pd.DataFrame:

@@ -56,19 +56,14 @@ def stacks_of(jobs: Sequence[Job], models: int = STACK_MODELS) -> list[list[int]
     return stacks
 
 
-def items_of(jobs: Sequence[Job], stacks: Sequence[Sequence[int]] = ()) -> list[Item]:
-    """Return an item for each stack, given by the places of its jobs, or for each job where there are none.
-
-    It is named by its first job; folder and seeds tell equal names apart.
-    """
-    items = []
-    stacks = stacks or [[place] for place in range(len(jobs))]
-    names = [jobs[s[0]].label + (f" and {len(s) - 1} more" if len(s) > 1 else "") for s in stacks]
-    counts = Counter(names)
+def items_of(jobs: Sequence[Job], *, separate: bool = False) -> list[Item]:
+    """Return an item for each stack of jobs, or for each job, `separate`; folder and seeds tell equal names apart."""
+    stacks = [(job,) for job in jobs] if separate else [tuple(jobs[k] for k in places) for places in stacks_of(jobs)]
+    names = [stack[0].label + (f" and {len(stack) - 1} more" if len(stack) > 1 else "") for stack in stacks]
+    counts, items = Counter(names), []
     for name, stack in zip(names, stacks, strict=True):
-        first, together = jobs[stack[0]], tuple(jobs[place] for place in stack)
-        more = "" if counts[name] == 1 else f" -> {first.folder} seeds {first.seeds}"
-        items.append(Item(name + more, together, max(job.epochs for job in together)))
+        more = "" if counts[name] == 1 else f" -> {stack[0].folder} seeds {stack[0].seeds}"
+        items.append(Item(name + more, stack, max(job.epochs for job in stack)))
     return items
 
 

@@ -50,14 +50,11 @@ def sparse_theta(p: int) -> Floats:
 
 
 class Index(NamedTuple):
-    """Rows of the single-index model y = a exp(b theta^T z) + noise, x = z + noise, z from a mixture of Gaussians.
+    """Rows of the single-index model y = a exp(b theta^T z) + noise, x = z + noise, z from a mixture of Gaussians."""
 
-    x is (N, p), y (N,), and cluster (N,) which Gaussian z comes from, 1 to 5: its mean is that number times theta.
-    """
-
-    x: Floats
-    y: Floats
-    cluster: Ints
+    x: Floats  # (N, p)
+    y: Floats  # (N,)
+    cluster: Ints  # (N,) which Gaussian z comes from, 1 to 5: its mean is that number times theta
 
 
 def index_rows(n: int, p: int, rng: np.random.Generator, scale: float = 1.0, rate: float = 0.5) -> Index:

@@ -51,14 +51,13 @@ def names_of(config: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[str
 class WandbLogger:
     """A run of wandb: curves, configuration, record, verdict, and predictions against truth.
 
-    A run that was killed goes on as itself, and one that is trained again is another one. `options` are what the
-    resolved `config` changes of its preset; `run_folder` keeps the run's id.
+    A run that was killed goes on as itself, and one that is trained again is another one.
     """
 
-    config: Mapping[str, Any]
-    options: Mapping[str, Any]
+    config: Mapping[str, Any]  # resolved
+    options: Mapping[str, Any]  # what it changes of its preset
     seed: int
-    run_folder: Path
+    run_folder: Path  # keeps the run's id
 
     def __post_init__(self) -> None:
         place = Path(os.environ.get("WANDB_DIR") or self.config["out"]).resolve()

@@ -28,14 +28,11 @@ SEARCHES = ("all", BASE, "chosen")
 
 
 class Tuning(NamedTuple):
-    """The words of trials that compete, with one seed, and the seeds of the runs that have the winner's words.
+    """Trials that compete, and the runs that have the winner's words."""
 
-    A single trial is chosen without training it.
-    """
-
-    trials: list[list[str]]
-    seed: int
-    seeds: list[int]
+    trials: list[list[str]]  # the words of each; a single one is chosen without training it
+    seed: int  # of all trials
+    seeds: list[int]  # of the runs
 
 
 @dataclass(frozen=True)

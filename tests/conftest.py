@@ -65,6 +65,7 @@ def one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+    torch.testing._comparison._HAS_DTENSOR = False  # whose import, for a comparison, takes three seconds
 
 
 @pytest.fixture(autouse=True)

@@ -125,6 +125,9 @@ def test_a_column_of_nearly_numbers_is_counted_and_shown(words: list[str], tmp_p
         message = f"a: of 30 {error}"
     assert "a: " in message
     assert words[0] in message.replace('\\"', '"') or "read as numbers: a" in message
+
+
+def test_codes_are_nothing_like_numbers(tmp_path: Path) -> None:
     codes = pd.DataFrame({"a": [f"s{k}" for k in range(30)], "b": X[:, 0], "y": Y})
     codes.to_csv(tmp_path / "t.csv", index=False)
     assert not any("no numbers" in line for line in Csv(str(tmp_path / "t.csv"), target="y").problems())

@@ -55,6 +55,20 @@ def exact_row(labels, bandwidth, anchor):
     return weight / weight.sum()
 
 
+def p_of_rows(drawn, rows):
+    """Chi-square p-value of draws (R, N), a partner for each row of P (N, N), by how likely partners are in their row.
+
+    Summed from the most probable partner on, the probabilities up to the one that was drawn are uniform in [0, 1].
+    """
+    row = np.arange(len(rows))
+    assert rows[row, drawn].all(), "a partner of probability 0 was drawn"
+    order = np.argsort(-rows, axis=1, kind="stable")
+    above = np.take_along_axis(rows, order, axis=1).cumsum(axis=1)[row, np.argsort(order, axis=1)[row, drawn]]
+    place = above - rows[row, drawn] * np.random.default_rng(0).random(drawn.shape)
+    counts = np.bincount((16 * place).astype(int).clip(0, 15).ravel(), minlength=16)
+    return chdtrc(15, ((counts - counts.mean()) ** 2 / counts.mean()).sum())
+
+
 def p_value(drawn, row):
     """Chi-square p-value of draws (n,) against probabilities (N,); None if all is one bin.
 

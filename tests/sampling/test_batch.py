@@ -7,7 +7,7 @@ import torch
 from cmixup import BatchPartnerSampler, PartnerSampler
 from cmixup.sampling import within as batches
 from cmixup.sampling.within import draw_within
-from tests.sampling.goodness import anchors_of, exact_row, label_sets, p_value, typical_spread
+from tests.sampling.goodness import anchors_of, exact_row, label_sets, p_of_rows, p_value, typical_spread
 
 SETS = label_sets()
 
@@ -55,8 +55,10 @@ def within(labels, bandwidth, rng):
     return draw_within(np.asarray(labels, dtype=np.float64).reshape(len(labels), -1), bandwidth, rng)
 
 
-@pytest.mark.parametrize("name", SETS)
-@pytest.mark.parametrize("way", ["rows", "rejection", "sorted"])
+@pytest.mark.parametrize(
+    ("way", "name"),
+    [(way, name) for way in ("rows", "rejection", "sorted") for name in SETS if way != "sorted" or SETS[name].ndim == 1],
+)
 def test_every_way_within_a_batch_draws_from_the_exact_row(monkeypatch, name, way):
     """Narrow kernels, too; rows in chunks, and with rejection and sorted labels at sizes where rows are cheaper."""
     labels = SETS[name]
@@ -67,18 +69,23 @@ def test_every_way_within_a_batch_draws_from_the_exact_row(monkeypatch, name, wa
     rng = np.random.default_rng(3)
     for width in (0.0, 0.1, 1.0, np.inf):
         bandwidth = width * typical_spread(labels)
-        drawn = np.stack([within(labels, bandwidth, rng) for _ in range(120)])
-        for anchor in anchors_of(labels):
+        wide = width >= 1  # where partners of one row are too many to count
+        drawn = np.stack([within(labels, bandwidth, rng) for _ in range(40 if wide else 120)])
+        for anchor in () if wide else anchors_of(labels):
             p = p_value(drawn[:, anchor], exact_row(labels, bandwidth, anchor))
             assert p is None or p > 1e-4, (width, anchor)
+        assert p_of_rows(drawn, np.stack([exact_row(labels, bandwidth, k) for k in range(len(labels))])) > 1e-4, width
 
 
-@pytest.mark.parametrize("size", [30, 300])
-def test_gaps_within_a_batch(size) -> None:
+@pytest.mark.parametrize("rejection_from", [256, 1])
+def test_gaps_within_a_batch(monkeypatch, rejection_from) -> None:
     """Small batches take their rows at once; larger ones are refused some rounds before."""
-    rng = np.random.default_rng(0)
+    monkeypatch.setattr(batches, "REJECTION_FROM", rejection_from)
+    monkeypatch.setattr(batches, "WEIGHTS_A_ROUND", 0)
+    rng, size = np.random.default_rng(0), 60
     labels = np.where(rng.random((size, 2)) < 0.3, np.nan, rng.random((size, 2)) * [360.0, 2.0])
     labels[:, 0] = np.where(np.isnan(labels).all(axis=1), 7.0, labels[:, 0])
-    drawn = np.stack([within(labels, 40.0, rng) for _ in range(2000)])
+    drawn = np.stack([within(labels, 40.0, rng) for _ in range(1000)])
     rows = BatchPartnerSampler(40.0).probabilities(labels, labels)
+    assert p_of_rows(drawn, np.asarray(rows)) > 1e-4
     assert all(p_value(drawn[:, i], rows[i]) > 1e-4 for i in (0, 7, int(np.nanargmax(labels[:, 0]))))

@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("wandb_workspaces")
-import wandb
-from wandb_workspaces import workspaces
-
 from scripts.config.arguments import Args
 from scripts.dashboard import main, make_workspace
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _workspaces() -> None:
+    pytest.importorskip("wandb_workspaces")  # which takes long: not while tests are collected
 
 
 def test_the_workspace_shows_what_runs_log() -> None:
@@ -31,21 +32,23 @@ def test_the_workspace_shows_what_runs_log() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "error", "message"),
+    ("words", "denied", "message"),
     [
-        (["entity=nobody"], wandb.errors.CommError("entity nobody\nnot found"), "wandb: entity nobody not found"),
+        (["entity=nobody"], "entity nobody\nnot found", "wandb: entity nobody not found"),
         ([], None, "entity must be given"),
         (["entity=me", "metric=rsme"], None, "metric must be one of"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_sent_is_one_line(
-    words: list[str], error: Exception | None, message: str, monkeypatch: pytest.MonkeyPatch,
+    words: list[str], denied: str | None, message: str, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    def save(_: Any) -> None:
-        raise error or AssertionError
+    from wandb import errors
 
-    monkeypatch.setattr(workspaces.Workspace, "save", save)
+    def save(_: Any) -> None:
+        raise errors.CommError(denied) if denied else AssertionError
+
+    monkeypatch.setattr("wandb_workspaces.workspaces.Workspace.save", save)
     with pytest.raises(SystemExit) as stop:
         main(words)
     (line,) = capsys.readouterr().err.splitlines()

@@ -112,17 +112,13 @@ def test_a_sample_is_drawn_from_the_seed(in_process: list[Any], published: Path,
     pairs, _ = rerun.rerun_cells(2 * published_cells(published)[:1])  # two stacks of one name
     assert (len(in_process), [len(cell.pairs) for cell in pairs.values()]) == (2, [6])
     cells = published_cells(RESULTS)
+    assert all(sorted(c.scores) == sorted(c.seeds) for c in cells)  # whole stacks
     assert [c.name for c in draw_cells(cells, 5, 1)] == [c.name for c in draw_cells(cells, 5, 1)]
     assert [c.name for c in draw_cells(cells, 5, 1)] != [c.name for c in draw_cells(cells, 5, 2)]
     assert draw_cells(cells, 10**6, 1) == cells
     status, out, _ = verify(published, capsys, "count=1", "seed=4")
     assert (status, len(in_process)) == (0, 1)
     assert "1 of 2 published cells, drawn with seed=4" in out
-
-
-def test_every_published_cell_is_a_whole_stack() -> None:
-    cells = published_cells(RESULTS)
-    assert all(sorted(c.scores) == sorted(c.seeds) for c in cells)
 
 
 def test_cells_can_be_narrowed(published: Path) -> None:

@@ -29,7 +29,7 @@ from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, RunResult, train
 from cmixup.training.training import Training
 from scripts.config.compose import compose_train, option_names, part_file
-from scripts.config.parts import check_part, resolve_config, target_of
+from scripts.config.parts import ABOUT, check_part, target_of
 from scripts.driver.checkpoints import Checkpoints
 
 CPU = torch.device("cpu")
@@ -48,19 +48,20 @@ def composed(name: str, **options: Any) -> Any:
 
 @cache
 def _node(name: str, options: str) -> dict[str, Any]:
-    whole = copy.deepcopy(whole_small("pascal1d" if method_kind(name).tasks else "airfoil", *SMALL))
+    whole = whole_small("pascal1d" if method_kind(name).tasks else "airfoil", *SMALL)
     groups, values = {}, {}
     for key, value in json.loads(options).items():
         (groups if isinstance(value, str) and value in option_names(f"method/{key}") else values)[key] = value
     whole.method = put_together(name, **groups)
     for key, value in values.items():
         OmegaConf.update(whole, f"method.{key}", value)
-    return resolve_config(whole)["method"]
+    node: Any = OmegaConf.to_container(whole.method, resolve=True)
+    return {key: value for key, value in node.items() if key not in ABOUT["method"]}
 
 
 @cache
 def whole_small(dataset: str, *words: str) -> DictConfig:
-    """What Hydra composes once for all methods on a dataset; not to be changed."""
+    """What Hydra composes once for all methods on a dataset, each of which is put into it in turn."""
     return compose_train([f"dataset={dataset}", *words])
 
 

@@ -57,7 +57,12 @@ def within(labels, bandwidth, rng):
 
 @pytest.mark.parametrize(
     ("way", "name"),
-    [(way, name) for way in ("rows", "rejection", "sorted") for name in SETS if way != "sorted" or SETS[name].ndim == 1],
+    [
+        (way, name)
+        for way in ("rows", "rejection", "sorted")
+        for name in SETS
+        if way != "sorted" or SETS[name].ndim == 1
+    ],
 )
 def test_every_way_within_a_batch_draws_from_the_exact_row(monkeypatch, name, way):
     """Narrow kernels, too; rows in chunks, and with rejection and sorted labels at sizes where rows are cheaper."""

@@ -23,7 +23,9 @@ X.loc[::9, "a"] = np.nan
 
 
 def fitted(**options: Any) -> TabularRegressor:
-    return TabularRegressor(**{"hidden_layer_sizes": (8, 4), "members": 2, "epochs": 2, "random_state": 0, **options}).fit(X, Y)
+    return TabularRegressor(
+        **{"hidden_layer_sizes": (8, 4), "members": 2, "epochs": 2, "random_state": 0, **options}
+    ).fit(X, Y)
 
 
 @pytest.mark.parametrize(

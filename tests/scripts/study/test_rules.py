@@ -1,5 +1,6 @@
 """The rules of the study: what is drawn for whom, whose runs are shared, and that all of it plans runs."""
 
+import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
@@ -34,10 +35,14 @@ def test_cells_are_by_name_where_the_table_has_rows_enough(rules: Rules) -> None
     assert largest <= min(table.rows for table in rules.tables if table.name not in lite)
 
 
+@pytest.fixture(scope="module")
+def store(rules: Rules) -> pd.DataFrame:
+    return read_store(rules)
+
+
 @pytest.mark.parametrize("table", ["penguin_mass", "us_wages_1988"])
-def test_the_draws_are_those_of_the_published_trials(table: str, rules: Rules) -> None:
+def test_the_draws_are_those_of_the_published_trials(table: str, rules: Rules, store: pd.DataFrame) -> None:
     """On any table, so that a method which is tried tomorrow has the points of those that were tried before."""
-    store = read_store(rules)
     tried = store[(store["table"] == table) & store["trial"].notna()]
     assert set(tried["method"]) >= {"erm", "mixup", "cmixup", "regmixup", "resample"}
     for (_, method, seed), trials in tried.groupby(["condition", "method", "seed"]):
@@ -73,8 +78,8 @@ def test_the_words_of_trials_plan_runs(condition: str, rules: Rules) -> None:
         assert job.dataset.targets == ("langPOST", "aritPOST")
 
 
-def test_without_a_search_every_method_has_the_rates_that_erm_chose() -> None:
-    rules, store = load_rules("no_search"), read_store(load_rules())
+def test_without_a_search_every_method_has_the_rates_that_erm_chose(store: pd.DataFrame) -> None:
+    rules = load_rules("no_search")
     runs = store[(store["method"] == "erm") & store["trial"].isna() & (store["condition"] != "grouped")]
     published = {
         (run.table, run.condition, int(run.split)): rates(run.hyperparameters.split()) for run in runs.itertuples()

@@ -96,8 +96,8 @@ def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame, units: Sequence[st
     lines = []
     for name, unit in zip(predicted, units or [""] * predicted.shape[1], strict=True):
         form = read_column(frame[name]).form if name in frame else ""
-        if unit and (its := unit_of(form)) and its != unit and {its, unit} != {"day", "days"}:
-            lines.append(f"{name}: no error, since it is in {its} here and in {unit} in the run")
+        if unit and (here := unit_of(form)) and here != unit and {here, unit} != {"day", "days"}:
+            lines.append(f"{name}: no error, since it is in {here} here and in {unit} in the run")
         elif name in frame:
             truth, _ = as_numbers(frame[name], form)
             known = np.isfinite(truth)

@@ -22,7 +22,7 @@ from cmixup.sklearn.frames import as_array
 from cmixup.sklearn.held_out import Part, group_codes, held_out_means, parts_of, sides_by_splitter
 from cmixup.sklearn.intervals import fit_intervals
 from cmixup.sklearn.network import arrays_of
-from cmixup.sklearn.options import RandomState, seed_of, settings_of
+from cmixup.sklearn.options import RandomState, Settings, seed_of, settings_of
 from cmixup.sklearn.persistence import read_estimator, write_estimator
 from cmixup.sklearn.prediction import MemberMean
 from cmixup.sklearn.rows import Rows
@@ -173,7 +173,7 @@ class TabularRegressor(MemberMean):
         self._table, self.quantiles_ = table, list(settings.loss.quantiles)
         self._keep(bandwidths, *results)
         rows = replace(rows, x=raw.x, group=raw.group)
-        models = []
+        models: list[list[Any]] = []
         if hasattr(self.blend, "fit") and len(rows) > 1:
             parts, X = parts[:FITTED_BY], X.tocsr() if issparse(X) else X
             member_rows = [np.flatnonzero(np.isin(place, part.train)) for part in parts]
@@ -224,9 +224,11 @@ class TabularRegressor(MemberMean):
         self.loss_curve_ = torch.tensor(curves, dtype=torch.float64).nanmean(dim=1).tolist()
         self.coefs_, self.intercepts_ = arrays_of([network.weights for network in networks])
 
-    def _fit_blend(self, rows: Rows, parts: Sequence[Part], held: Sequence[Inputs], **fitted: Any) -> None:
+    def _fit_blend(
+        self, rows: Rows, parts: Sequence[Part], held: Sequence[Inputs], *, effects: Floats, settings: Settings,
+        models: list[list[Any]],
+    ) -> None:  # fmt: skip
         """Weigh the models of members, or trees, beside the networks on the rows that members hold out."""
-        effects, settings, models = (fitted[name] for name in ("effects", "settings", "models"))
         table, options = self._table, settings.loss.tree_options(rows.y.shape[1])
         self._trees, self.blended_, self.blend_weight_ = None, [], np.zeros(len(options))
         if not settings.blend or len(rows) == 1:

@@ -20,11 +20,11 @@ from cmixup.tables.written import (
     THOUSANDS,
     TIME,
     Reading,
+    form_with_signs,
     kind_of,
     parsed,
     reading_of,
     signs_of,
-    with_signs,
 )
 
 #: Cells that stand for an unknown value.
@@ -154,12 +154,13 @@ def as_numbers(values: pd.Series, form: str = "") -> tuple[np.ndarray, np.ndarra
             numbers = min(parsed(texts, f"1{sign}234{decimal}5"), numbers, key=lambda read: np.isnan(read).sum())
     else:
         numbers, attrs = parsed(words, form) if words else np.empty(0), values.attrs
-        sign, decimal, _ = signs_of(form) if form[0] == "1" else ("", "", "")
-        # Signs that are given for this file hold, whatever training had.
-        stated = {"none": "", **THOUSANDS}.get(attrs.get("thousands", ""), sign) != sign
-        if form[0] == "1" and (stated or np.isnan(numbers).any()):
-            signs = (attrs["thousands"], attrs["decimal"]) if stated else ("auto", decimal)
-            numbers = parsed(words, with_signs(words, form, *signs))
+        if kind_of(form) == "number":
+            sign, decimal, _ = signs_of(form)
+            # Signs that are given for this file hold, whatever training had.
+            stated = {"none": "", **THOUSANDS}.get(attrs.get("thousands", ""), sign) != sign
+            if stated or np.isnan(numbers).any():
+                signs = (attrs["thousands"], attrs["decimal"]) if stated else ("auto", decimal)
+                numbers = parsed(words, form_with_signs(words, form, *signs))
         elif kind_of(form) == "date" and np.isnan(numbers).any():  # T, Z and seconds are written or not
             numbers = np.where(np.isnan(numbers), parsed(words, ISO), numbers)
     return np.append(numbers, np.nan)[codes], np.append(np.isnan(numbers), False)[codes]

@@ -197,7 +197,7 @@ def signs_of(form: str) -> tuple[str, str, str]:
     return match[1], match[2], match[3] or ""
 
 
-def with_signs(words: Sequence[str], form: str, thousands: str, decimal: str) -> str:
+def form_with_signs(words: Sequence[str], form: str, thousands: str, decimal: str) -> str:
     """Return a number's form with the first signs by which all words are of its unit, or none; itself without any."""
     unit = signs_of(form)[2]
     forms = (f"1{sign}234{point}5 {unit}".rstrip() for sign, point in _sign_pairs(thousands, decimal))
